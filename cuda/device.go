@@ -1,0 +1,188 @@
+package cuda
+
+import (
+	"context"
+	"time"
+)
+
+// DevicePtr is an address in the unified address space: device memory, or host
+// memory that the device can reach. It is an integer, never a Go pointer.
+type DevicePtr uint64
+
+// Stream, Event, Module and Function are handles of a device. Zero is none:
+// the legacy default stream has no handle here and is never used.
+type (
+	Stream   uint64
+	Event    uint64
+	Module   uint64
+	Function uint64
+)
+
+// MemoryKind says where memory lies and who can reach it.
+type MemoryKind uint8
+
+const (
+	DeviceMemory   MemoryKind = iota // on the device
+	PinnedMemory                     // page-locked host memory, mapped into the device
+	ManagedMemory                    // migrates; reserved
+	PageableMemory                   // plain host memory; reserved
+)
+
+func (k MemoryKind) String() string {
+	switch k {
+	case DeviceMemory:
+		return "device"
+	case PinnedMemory:
+		return "pinned"
+	case ManagedMemory:
+		return "managed"
+	case PageableMemory:
+		return "pageable"
+	}
+	return "unknown kind of memory"
+}
+
+// AllocOptions are the options of an allocation. The zero value is a plain one.
+type AllocOptions struct {
+	// Name appears in errors and reports.
+	Name string
+	// CostScale makes each stored byte count as that many for the running time
+	// of kernels, copies and transfers, so that a simulated pool can stand for
+	// a larger one. 0 is 1. Hardware refuses any other value.
+	CostScale uint32
+}
+
+// PinnedBuffer is page-locked host memory that the device can reach. It stays
+// valid until [Device.FreePinned]; the collector has no part in it.
+type PinnedBuffer struct {
+	Host   []byte
+	Device DevicePtr
+}
+
+// StreamOptions are the options of a stream. All streams are non-blocking: they
+// have no implicit order with the legacy default stream.
+type StreamOptions struct {
+	// Name appears in errors and reports.
+	Name string
+	// HighPriority asks for the device's greatest priority.
+	HighPriority bool
+}
+
+// Info describes a device.
+type Info struct {
+	Backend    string // "sim", "driver", "gorgonia"
+	Name       string
+	Simulated  bool
+	Capability [2]int // compute capability, major and minor
+	Driver     int    // as CUDA counts: 12090 is 12.9; 0 where there is none
+	Memory     uint64 // bytes
+	Bandwidth  uint64 // of device memory, bytes a second; 0 where unknown
+	SMs        int
+	MaxGrid    [3]uint32
+	MaxBlock   [3]uint32
+	MaxThreads int // of one thread block
+}
+
+// MarkState is an answer of [Device.Poll].
+type MarkState uint8
+
+const (
+	MarkPending MarkState = iota
+	MarkFired
+)
+
+// Mark is one question of [Device.Poll] and the place of its answer: whether an
+// event has fired, or a mapped 32-bit word has cyclically reached a value, or
+// either.
+type Mark struct {
+	Event Event     // 0: none
+	Word  DevicePtr // 0: none; else mapped pinned memory
+	Want  uint32
+	Seen  uint32 // answer: the word as it was read
+	State MarkState
+	_     [7]byte
+}
+
+// Clock is the device's notion of time. It is identical to the interface that
+// the rest of kvgate takes, so a Device's clock can be handed on.
+//
+// Instants count from the clock's own epoch. See [Device.Clock].
+type Clock interface {
+	Now() time.Duration
+	Sleep(ctx context.Context, d time.Duration) error
+	WaitUntil(ctx context.Context, c interface {
+		Done() bool
+		String() string
+	}, deadline time.Duration) error
+	Notify()
+	Go(name string, fn func())
+	Virtual() bool
+}
+
+// Device is one GPU, real or simulated. Methods are safe for use by several
+// goroutines, may be called from any OS thread, and leave the thread's current
+// context as they found it. None uses the legacy default stream.
+//
+// After a sticky error ([Sticky]) the device is dead: every call returns it.
+type Device interface {
+	Info() Info
+
+	// Clock returns the clock that waits, leases and deadlines count by.
+	Clock() Clock
+
+	// Alloc returns size bytes of device memory, aligned to 256 bytes. Its
+	// content is undefined.
+	Alloc(size uint64, o AllocOptions) (DevicePtr, error)
+	// Free frees what Alloc returned. It waits for the work that was submitted
+	// before it, as cuMemFree does.
+	Free(p DevicePtr) error
+	// AllocPinned returns size bytes of mapped, page-locked host memory.
+	AllocPinned(size uint64, o AllocOptions) (PinnedBuffer, error)
+	// FreePinned frees what AllocPinned returned; the caller sees to it that no
+	// work uses it any more.
+	FreePinned(b PinnedBuffer) error
+	// AllocRange returns the allocation that p lies in.
+	AllocRange(p DevicePtr) (base DevicePtr, size uint64, err error)
+	// Read and Write copy between Go memory and device memory and return when
+	// that is done. They run on a stream of their own and are not ordered with
+	// work on others. For tests, set-up and tools.
+	Read(dst []byte, src DevicePtr) error
+	Write(dst DevicePtr, src []byte) error
+
+	// LoadModule compiles PTX (or loads a cubin). Its functions are usable at
+	// once, without a lazy load at the first launch.
+	LoadModule(image []byte) (Module, error)
+	UnloadModule(m Module) error
+	// Function returns the kernel of that name, or ErrNotFound.
+	Function(m Module, name string) (Function, error)
+
+	NewStream(o StreamOptions) (Stream, error)
+	DestroyStream(s Stream) error
+	// NewEvent returns an event without timing.
+	NewEvent() (Event, error)
+	DestroyEvent(e Event) error
+
+	// Submit hands the commands of b to their streams, in order, in one
+	// crossing, and returns without waiting for them. On a failure the error is
+	// a *[SubmitError], which says which commands are in. It allocates nothing
+	// when it succeeds, and keeps nothing of b.
+	Submit(b *Batch) error
+	// Poll answers each mark in place, in one crossing. The error is the
+	// device's, not a mark's; marks behind it are unanswered.
+	Poll(marks []Mark) error
+
+	// SyncStream blocks until all work submitted to s has run.
+	SyncStream(ctx context.Context, s Stream) error
+	// Sync blocks until all work submitted to the device has run.
+	Sync(ctx context.Context) error
+
+	// Close destroys what is left of the device. Handles are dead afterwards.
+	Close() error
+}
+
+// Watcher is implemented by devices that can tell without a crossing that marks
+// may have moved. Waits look at the counter and poll only when it changed.
+type Watcher interface {
+	// Activity changes whenever an event fires or the device dies.
+	Activity() uint64
+}

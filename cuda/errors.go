@@ -1,0 +1,141 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is a CUDA driver result (CUresult). Each code is an error of its own,
+// so errors.Is(err, cuda.ErrNotReady) holds for an error of any back end.
+type Code int32
+
+// The results that this library tells apart. Numbers and names are those of
+// the CUDA driver API, section "Data types used by CUDA driver".
+const (
+	Success             Code = 0
+	ErrInvalidValue     Code = 1
+	ErrOutOfMemory      Code = 2
+	ErrNotInitialized   Code = 3
+	ErrDeinitialized    Code = 4
+	ErrStubLibrary      Code = 34
+	ErrNoDevice         Code = 100
+	ErrInvalidDevice    Code = 101
+	ErrInvalidImage     Code = 200
+	ErrInvalidContext   Code = 201
+	ErrECC              Code = 214
+	ErrInvalidPTX       Code = 218
+	ErrUnsupportedPTX   Code = 222
+	ErrInvalidHandle    Code = 400
+	ErrIllegalState     Code = 401
+	ErrNotFound         Code = 500
+	ErrNotReady         Code = 600
+	ErrIllegalAddress   Code = 700
+	ErrLaunchResources  Code = 701
+	ErrLaunchTimeout    Code = 702
+	ErrContextDestroyed Code = 709
+	ErrAssert           Code = 710
+	ErrHardwareStack    Code = 714
+	ErrIllegalInstr     Code = 715
+	ErrMisaligned       Code = 716
+	ErrInvalidAddrSpace Code = 717
+	ErrInvalidPC        Code = 718
+	ErrLaunchFailed     Code = 719
+	ErrNotPermitted     Code = 800
+	ErrNotSupported     Code = 801
+	ErrCaptureInvalid   Code = 901
+	ErrStreamCapturing  Code = 900
+	ErrUnknown          Code = 999
+)
+
+var codeNames = map[Code]string{
+	Success: "CUDA_SUCCESS", ErrInvalidValue: "CUDA_ERROR_INVALID_VALUE",
+	ErrOutOfMemory: "CUDA_ERROR_OUT_OF_MEMORY", ErrNotInitialized: "CUDA_ERROR_NOT_INITIALIZED",
+	ErrDeinitialized: "CUDA_ERROR_DEINITIALIZED", ErrStubLibrary: "CUDA_ERROR_STUB_LIBRARY",
+	ErrNoDevice: "CUDA_ERROR_NO_DEVICE", ErrInvalidDevice: "CUDA_ERROR_INVALID_DEVICE",
+	ErrInvalidImage: "CUDA_ERROR_INVALID_IMAGE", ErrInvalidContext: "CUDA_ERROR_INVALID_CONTEXT",
+	ErrECC: "CUDA_ERROR_ECC_UNCORRECTABLE", ErrInvalidPTX: "CUDA_ERROR_INVALID_PTX",
+	ErrUnsupportedPTX: "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", ErrInvalidHandle: "CUDA_ERROR_INVALID_HANDLE",
+	ErrIllegalState: "CUDA_ERROR_ILLEGAL_STATE", ErrNotFound: "CUDA_ERROR_NOT_FOUND",
+	ErrNotReady: "CUDA_ERROR_NOT_READY", ErrIllegalAddress: "CUDA_ERROR_ILLEGAL_ADDRESS",
+	ErrLaunchResources: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", ErrLaunchTimeout: "CUDA_ERROR_LAUNCH_TIMEOUT",
+	ErrContextDestroyed: "CUDA_ERROR_CONTEXT_IS_DESTROYED", ErrAssert: "CUDA_ERROR_ASSERT",
+	ErrHardwareStack: "CUDA_ERROR_HARDWARE_STACK_ERROR", ErrIllegalInstr: "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+	ErrMisaligned: "CUDA_ERROR_MISALIGNED_ADDRESS", ErrInvalidAddrSpace: "CUDA_ERROR_INVALID_ADDRESS_SPACE",
+	ErrInvalidPC: "CUDA_ERROR_INVALID_PC", ErrLaunchFailed: "CUDA_ERROR_LAUNCH_FAILED",
+	ErrNotPermitted: "CUDA_ERROR_NOT_PERMITTED", ErrNotSupported: "CUDA_ERROR_NOT_SUPPORTED",
+	ErrStreamCapturing: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+	ErrCaptureInvalid:  "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", ErrUnknown: "CUDA_ERROR_UNKNOWN",
+}
+
+// String returns CUDA's name of the code, or its number where it has no name
+// here.
+func (c Code) String() string {
+	if s, ok := codeNames[c]; ok {
+		return s
+	}
+	return fmt.Sprintf("CUDA_ERROR(%d)", int32(c))
+}
+
+// Error makes each code a sentinel for errors.Is.
+func (c Code) Error() string { return c.String() }
+
+// Sticky reports whether the code leaves the context unusable: every later
+// call returns it, and no memory of the context is reachable any more.
+func (c Code) Sticky() bool {
+	switch c {
+	case ErrECC, ErrIllegalAddress, ErrLaunchTimeout, ErrContextDestroyed, ErrAssert,
+		ErrHardwareStack, ErrIllegalInstr, ErrMisaligned, ErrInvalidAddrSpace, ErrInvalidPC,
+		ErrLaunchFailed:
+		return true
+	}
+	return false
+}
+
+// Errors of this library rather than of the driver.
+var (
+	// ErrNoDriver: there is no usable NVIDIA driver. The wrapping error says why.
+	ErrNoDriver = errors.New("no usable CUDA driver")
+	// ErrClosed: the device, stream or buffer has been closed.
+	ErrClosed = errors.New("closed")
+	// ErrNotRecorded: an event that was never recorded was asked after. CUDA
+	// itself reports such an event as done.
+	ErrNotRecorded = errors.New("event never recorded")
+)
+
+// Error is a failed call of the driver.
+type Error struct {
+	Code   Code
+	Op     string // what was called, as this library names it
+	Detail string // what it was called on; may be empty
+}
+
+func (e *Error) Error() string {
+	if e.Detail == "" {
+		return fmt.Sprintf("cuda: %s: %s", e.Op, e.Code)
+	}
+	return fmt.Sprintf("cuda: %s: %s: %s", e.Op, e.Detail, e.Code)
+}
+
+// Unwrap returns the code, so that errors.Is matches it.
+func (e *Error) Unwrap() error { return e.Code }
+
+// Sticky reports whether err says that the device is dead: see [Code.Sticky].
+func Sticky(err error) bool {
+	var c Code
+	return errors.As(err, &c) && c.Sticky()
+}
+
+// SubmitError says how far a batch got. The commands before Index are in their
+// streams and will run; the one at Index and those after it are not.
+type SubmitError struct {
+	Index int   // the command that failed
+	Op    Op    // what it was
+	Done  []int // per stream of the batch, how many of its commands were accepted
+	Err   error
+}
+
+func (e *SubmitError) Error() string {
+	return fmt.Sprintf("cuda: submit: command %d (%s): %v", e.Index, e.Op, e.Err)
+}
+
+func (e *SubmitError) Unwrap() error { return e.Err }

@@ -1,0 +1,62 @@
+// Package clock is the notion of time that everything above it shares. The
+// same code runs on the wall clock (beside a real GPU), on the simulator's
+// real pacer, and on virtual time, where waiting costs nothing and every run
+// can be replayed.
+//
+// All goroutines of the library start through [Clock.Go]; all waits go through
+// [Clock.Sleep] and [Clock.WaitUntil]. A context cancels a wait; it is not a
+// clock.
+package clock
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// Never is the deadline of a wait without one.
+const Never time.Duration = math.MaxInt64
+
+// Cond is what a wait waits for. Done must be cheap; it must not block, take a
+// lock that can be held across a wait, or use the clock: on virtual time it is
+// evaluated by whichever goroutine runs. String names what is waited for; it
+// is printed in deadlock reports.
+//
+// It is an alias of a literal type so that packages which may not import this
+// one can declare an identical Clock interface.
+type Cond = interface {
+	Done() bool
+	String() string
+}
+
+// Clock is a source of time and of waiting. Instants are durations since the
+// clock's own epoch. All methods are safe for use by several goroutines.
+type Clock interface {
+	// Now returns the time since the clock's epoch.
+	Now() time.Duration
+	// Sleep blocks for d, or until ctx is done; it then returns ctx's cause.
+	Sleep(ctx context.Context, d time.Duration) error
+	// WaitUntil blocks until c is done and returns nil. At the deadline it
+	// returns [context.DeadlineExceeded], and when ctx is done ctx's cause.
+	// When c is done, that wins over both.
+	WaitUntil(ctx context.Context, c Cond, deadline time.Duration) error
+	// Notify says that a Cond may have become true by something that the
+	// clock cannot see. It never blocks.
+	Notify()
+	// Go runs fn on a goroutine of its own that is known to the clock.
+	Go(name string, fn func())
+	// Virtual reports whether time stands still while code runs. Where it
+	// does, a goroutine that blocks outside the clock stops the world.
+	Virtual() bool
+}
+
+// Func makes a Cond of a function.
+func Func(what string, done func() bool) Cond { return &funcCond{what, done} }
+
+type funcCond struct {
+	what string
+	done func() bool
+}
+
+func (f *funcCond) Done() bool     { return f.done() }
+func (f *funcCond) String() string { return f.what }

@@ -1,0 +1,68 @@
+package nixl
+
+// Agent is one end of the fabric. Methods are safe for use by several
+// goroutines; those of one [Transfer] are not.
+type Agent interface {
+	Name() string
+
+	// Register makes memory reachable for transfers: by this agent as local,
+	// by its peers as remote once they have its metadata. Regions that are
+	// registered already are counted, not registered twice.
+	Register(m MemoryType, regions []Descriptor) (Registration, error)
+
+	// Metadata returns the blob that a peer passes to AddPeer. It covers what
+	// is registered at this moment.
+	Metadata() ([]byte, error)
+	// AddPeer makes the agent of that blob known, or known anew: a blob of
+	// another life of the same name starts a new generation.
+	AddPeer(metadata []byte) (Peer, error)
+	// RemovePeer forgets a peer. It is refused with [ErrBusy] while transfers
+	// with it are in flight.
+	RemovePeer(p Peer) error
+
+	// NewTransfer checks and prepares a transfer. It moves nothing.
+	NewTransfer(s Spec) (Transfer, error)
+
+	// Notify sends a message that belongs to no transfer.
+	Notify(p Peer, message []byte) error
+	// Notifications appends the messages that have arrived to dst.
+	Notifications(dst []Notification) ([]Notification, error)
+
+	// Activity changes when a transfer of this agent may have ended or a
+	// message may have come. Waits look at it before they poll.
+	Activity() uint64
+
+	// Close ends the agent. It is refused with [ErrBusy] while transfers are
+	// in flight.
+	Close() error
+}
+
+// Registration is memory that an agent has registered.
+type Registration interface {
+	Regions() []Descriptor
+	// Close takes the registration back. It is refused with [ErrBusy] while a
+	// transfer that uses the memory is in flight. A second Close does nothing.
+	Close() error
+}
+
+// Transfer is one request, posted any number of times, one at a time. It keeps
+// its agent and the registrations that it uses alive.
+type Transfer interface {
+	Spec() *Spec
+
+	// Post hands the transfer to the transport and returns without waiting for
+	// it. The call itself may take tens of microseconds and more. After an
+	// error for which [Quiet] holds nothing has left; after any other, some
+	// descriptors may be on their way.
+	Post() error
+
+	// Status polls the transfer. The error is set exactly when the status is
+	// [Failed]. Polling is what sends the notification; a posted transfer has
+	// to be polled to its end.
+	Status() (Status, error)
+
+	// Close releases the request. It is refused with [ErrBusy] while the
+	// transfer is in flight, since releasing would not stop it. A second Close
+	// does nothing.
+	Close() error
+}
