@@ -1,0 +1,66 @@
+// Work items of the block kernels. Included by every .cu of this folder.
+//
+// A table's pages are cut on the host into tiles of a few KiB. One work item is
+// (position in the id list, tile), and one warp does one item at a time: pages
+// of 100 bytes and of 2 MiB then cost what their bytes cost, and the loop needs
+// no division: the next item of a warp is a fixed number of list positions and
+// tiles further on, with one carry.
+//
+// Items are dealt to thread blocks first and to the warps inside them second,
+// so a short list still spreads over all SMs. 256 threads, 8 thread blocks and
+// at most 32 registers a thread make 64 resident warps an SM. A store of a
+// warp is 512 bytes; to hide some 700 ns of memory latency an H100 needs 18 KB
+// in flight per SM (3.35 TB/s over 132 SMs), a B200 38 KB (8 TB/s over 148):
+// 64 warps with 8 stores each in flight have 256 KB.
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+enum : u32 { warpsPerBlock = 8 };
+
+// Part of a page. The tile of block b starts at origin + start + b * stride,
+// where origin is a kernel argument: only from an argument does the compiler
+// know that an address is in global memory. Layout: kernels.tile in Go.
+struct __align__(16) Tile {
+    u64 start;
+    u64 stride;
+    u64 offset; // of its first byte, in the pages of one block laid end to end
+    u32 bytes;
+    u32 reserved;
+};
+
+// Ids inside the launch arguments.
+template <u32 capacity> struct IDs {
+    int id[capacity];
+};
+
+// The item of a warp. It walks (position, tile) in steps of all warps of the
+// launch.
+struct Cursor {
+    u32 position, tile;
+    u32 stepPosition, stepTile, tiles;
+
+    __device__ Cursor(u32 tileCount) : tiles(tileCount) {
+        const u32 item = blockIdx.x + (threadIdx.x >> 5) * gridDim.x;
+        const u32 step = gridDim.x * warpsPerBlock;
+        position = item / tiles;
+        tile = item - position * tiles;
+        stepPosition = step / tiles;
+        stepTile = step - stepPosition * tiles;
+    }
+
+    __device__ void next() {
+        position += stepPosition;
+        tile += stepTile;
+        if (tile >= tiles) {
+            tile -= tiles;
+            position++;
+        }
+    }
+};
+
+// The length of a list in memory: what *count says, or max where there is no
+// count; never more than max.
+__device__ inline u32 listLength(const u32 *count, u32 max) {
+    return count ? min(*count, max) : max;
+}
