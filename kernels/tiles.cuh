@@ -59,6 +59,32 @@ struct Cursor {
     }
 };
 
+// Clears bytes at p with one warp: 16-byte stores, single bytes in front of the
+// first 16-byte boundary and behind the last. The single bytes of a warp go out
+// as one store.
+__device__ inline void clear(char *p, u32 bytes) {
+    const u32 lane = threadIdx.x & 31;
+    const u32 head = min((u32)-(u64)p & 15, bytes);
+    const u32 tail = (bytes - head) & 15;
+    u32 vectors = (bytes - head) >> 4;
+    uint4 *v = (uint4 *)(p + head) + lane;
+    const uint4 zero = make_uint4(0, 0, 0, 0);
+
+    if (lane < head)
+        p[lane] = 0;
+    if (lane < tail)
+        p[bytes - tail + lane] = 0;
+#pragma unroll 1
+    for (; vectors >= 8 * 32; vectors -= 8 * 32, v += 8 * 32) {
+#pragma unroll
+        for (u32 j = 0; j < 8; j++)
+            v[j * 32] = zero;
+    }
+#pragma unroll 1
+    for (u32 k = lane; k < vectors; k += 32, v += 32)
+        *v = zero;
+}
+
 // The length of a list in memory: what *count says, or max where there is no
 // count; never more than max.
 __device__ inline u32 listLength(const u32 *count, u32 max) {
