@@ -29,6 +29,7 @@ type Flow struct {
 	rate float64
 	what string
 	done func()
+	last Event // runs done, where several flows end at one instant
 }
 
 // NewShared returns a resource of that rate, which must be positive.
@@ -72,10 +73,12 @@ func (s *Shared) Start(bytes, cap float64, what string, done func()) *Flow {
 func (f *Flow) Rate() float64 { return f.rate }
 
 // Stop ends the flow before its time and returns what had still to pass. done
-// will not run. After the end it does nothing and returns 0.
+// will not run, even if all has passed and it was about to. After the end Stop
+// does nothing and returns 0.
 func (f *Flow) Stop() (left float64) {
 	s := f.s
 	if f.rate == 0 {
+		s.w.Cancel(f.last)
 		return 0
 	}
 	s.update()
@@ -173,6 +176,6 @@ func (s *Shared) finish() {
 		return
 	}
 	for _, f := range over {
-		s.w.At(s.w.now, f.what, f.done)
+		f.last = s.w.At(s.w.now, f.what, f.done)
 	}
 }

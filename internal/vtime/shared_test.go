@@ -39,6 +39,19 @@ func TestSharedTakesTheTimeOfItsBytes(t *testing.T) {
 	require.Equal(t, []string{"2@0", "0@200", "1@400"}, at)
 }
 
+func TestSharedStopBetweenEndAndDone(t *testing.T) {
+	w := virtual(t, Options{})
+	s := NewShared(w, "link", 1e9)
+	var a, b *Flow
+	ran := 0
+	w.Enter(0)
+	a = s.Start(100, 0, "a", func() { ran++; b.Stop() })
+	b = s.Start(100, 0, "b", func() { ran++; a.Stop() })
+	w.Exit()
+	require.NoError(t, w.Sleep(bg, 1000))
+	require.Equal(t, 1, ran)
+}
+
 func TestSharedConserves(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := NewVirtual(Options{Seed: rapid.Uint64().Draw(r, "seed")})
@@ -56,7 +69,7 @@ func TestSharedConserves(t *testing.T) {
 		check := func() {
 			total, shareless := 0.0, math.Inf(1)
 			for _, x := range all {
-				if x.ended {
+				if x.ended || x.f.Rate() == 0 { // 0: about to be told of its end
 					continue
 				}
 				total += x.f.Rate()

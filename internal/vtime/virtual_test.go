@@ -198,7 +198,7 @@ func TestDeadlockIsReported(t *testing.T) {
 	})
 	w.Go("locker", func() { // must not hang though its holder never unlocks in time
 		mu.Lock()
-		mu.Unlock()
+		defer mu.Unlock()
 	})
 	_ = w.Sleep(bg, 20)
 	err := w.WaitUntil(bg, clock.Func("fence 1:5", func() bool { return false }), clock.Never)
