@@ -69,21 +69,21 @@ __device__ inline void checksum(const char *origin, const Tile *__restrict__ til
 }
 
 // Ids and their count in memory that the device can read.
-extern "C" __global__ void __launch_bounds__(256, 8)
+extern "C" __global__ void __launch_bounds__(256, 4)
 checksum_blocks(const char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span, u32 max, u64 *sums,
                 const int *ids, const u32 *count) {
     checksum(origin, tiles, tileCount, first, span, listLength(count, max), sums, ids);
 }
 
 // Up to 56 ids in the arguments.
-extern "C" __global__ void __launch_bounds__(256, 8)
+extern "C" __global__ void __launch_bounds__(256, 4)
 checksum_blocks_56(const char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span, u32 count, u64 *sums,
                    const IDs<56> ids) {
     checksum(origin, tiles, tileCount, first, span, count, sums, ids.id);
 }
 
 // Up to 1,012 ids in the arguments.
-extern "C" __global__ void __launch_bounds__(256, 8)
+extern "C" __global__ void __launch_bounds__(256, 4)
 checksum_blocks_1012(const char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span, u32 count,
                      u64 *sums, const IDs<1012> ids) {
     checksum(origin, tiles, tileCount, first, span, count, sums, ids.id);

@@ -66,21 +66,21 @@ __device__ inline void reset(char *origin, const Tile *__restrict__ tiles, u32 t
 }
 
 // Ids and their count in memory that the device can read.
-extern "C" __global__ void __launch_bounds__(256, 8)
+extern "C" __global__ void __launch_bounds__(256, 4)
 reset_state(char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span, u32 max, const char *row,
             const int *ids, const u32 *count) {
     reset(origin, tiles, tileCount, first, span, listLength(count, max), row, ids);
 }
 
 // Up to 56 ids in the arguments.
-extern "C" __global__ void __launch_bounds__(256, 8)
+extern "C" __global__ void __launch_bounds__(256, 4)
 reset_state_56(char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span, u32 count, const char *row,
                const IDs<56> ids) {
     reset(origin, tiles, tileCount, first, span, count, row, ids.id);
 }
 
 // Up to 1,012 ids in the arguments.
-extern "C" __global__ void __launch_bounds__(256, 8)
+extern "C" __global__ void __launch_bounds__(256, 4)
 reset_state_1012(char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span, u32 count, const char *row,
                  const IDs<1012> ids) {
     reset(origin, tiles, tileCount, first, span, count, row, ids.id);

@@ -1,17 +1,19 @@
 // Work items of the block kernels. Included by every .cu of this folder.
 //
-// A table's pages are cut on the host into tiles of a few KiB. One work item is
-// (position in the id list, tile), and one warp does one item at a time: pages
-// of 100 bytes and of 2 MiB then cost what their bytes cost, and the loop needs
-// no division: the next item of a warp is a fixed number of list positions and
-// tiles further on, with one carry.
+// The host cuts a table's pages into tiles of a few KiB. A work item is a place
+// in the id list together with a tile, and a warp does one item at a time, so
+// that small pages leave no warps idle beside large ones. The loop needs no
+// division: a warp's next item is a fixed number of places and tiles further
+// on, with one carry.
 //
 // Items are dealt to thread blocks first and to the warps inside them second,
-// so a short list still spreads over all SMs. 256 threads, 8 thread blocks and
-// at most 32 registers a thread make 64 resident warps an SM. A store of a
-// warp is 512 bytes; to hide some 700 ns of memory latency an H100 needs 18 KB
-// in flight per SM (3.35 TB/s over 132 SMs), a B200 38 KB (8 TB/s over 148):
-// 64 warps with 8 stores each in flight have 256 KB.
+// so that a short list still spreads over all SMs. The grid is bounded by the
+// number of SMs (kernels.geometry in Go) and walks on from there. 256 threads
+// at 20 to 38 registers leave 48 to 64 warps resident on an SM of compute
+// capability 7.0, 8.0, 9.0 or 10.0. To hide some 700 ns of memory latency an
+// H100 needs 18 KB in flight per SM (3.35 TB/s over 132 SMs), a B200 38 KB
+// (8 TB/s over 148); 64 warps with a single 512-byte store each have 32 KB, and
+// zeroing issues up to 16 of them a tile before it looks at anything again.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;

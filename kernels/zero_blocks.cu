@@ -18,21 +18,21 @@ __device__ inline void zero(char *origin, const Tile *__restrict__ tiles, u32 ti
 }
 
 // Ids and their count in memory that the device can read.
-extern "C" __global__ void __launch_bounds__(256, 8)
+extern "C" __global__ void __launch_bounds__(256, 4)
 zero_blocks(char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span, u32 max,
             const int *ids, const u32 *count) {
     zero(origin, tiles, tileCount, first, span, listLength(count, max), ids);
 }
 
 // Up to 56 ids in the arguments.
-extern "C" __global__ void __launch_bounds__(256, 8)
+extern "C" __global__ void __launch_bounds__(256, 4)
 zero_blocks_56(char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span, u32 count,
                const IDs<56> ids) {
     zero(origin, tiles, tileCount, first, span, count, ids.id);
 }
 
 // Up to 1,012 ids in the arguments.
-extern "C" __global__ void __launch_bounds__(256, 8)
+extern "C" __global__ void __launch_bounds__(256, 4)
 zero_blocks_1012(char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span, u32 count,
                  const IDs<1012> ids) {
     zero(origin, tiles, tileCount, first, span, count, ids.id);
