@@ -1,0 +1,7 @@
+// Package stream has streams with their timelines, the adoption of streams and
+// events that someone else made, and batches of work over several streams that
+// go to the device in one call.
+//
+// No call of this package uses the legacy default stream, and the per-thread
+// default stream is refused: a goroutine meets many threads.
+package stream
