@@ -14,7 +14,9 @@ type Agent interface {
 	// is registered at this moment.
 	Metadata() ([]byte, error)
 	// AddPeer makes the agent of that blob known, or known anew: a blob of
-	// another life of the same name starts a new generation.
+	// another life of the same name starts a new generation, and so does any
+	// blob of a peer that was lost or removed. It is refused with [ErrBusy]
+	// while transfers with the earlier generation are in flight.
 	AddPeer(metadata []byte) (Peer, error)
 	// RemovePeer forgets a peer. It is refused with [ErrBusy] while transfers
 	// with it are in flight.
@@ -32,8 +34,9 @@ type Agent interface {
 	// message may have come. Waits look at it before they poll.
 	Activity() uint64
 
-	// Close ends the agent. It is refused with [ErrBusy] while transfers are
-	// in flight.
+	// Close ends the agent, its registrations and its transport: what failed
+	// transfers left under way stops too. It is refused with [ErrBusy] while
+	// transfers are in flight. A second Close does nothing.
 	Close() error
 }
 
@@ -41,7 +44,12 @@ type Agent interface {
 type Registration interface {
 	Regions() []Descriptor
 	// Close takes the registration back. It is refused with [ErrBusy] while a
-	// transfer that uses the memory is in flight. A second Close does nothing.
+	// transfer of this agent that uses the memory is in flight, and with
+	// [ErrPoisoned] after one ended without proof that it is quiet; only the
+	// end of the agent releases such memory. Where another registration counts
+	// the same region too, it stays registered and nothing is refused. Once
+	// Close has succeeded no transfer of this agent touches the memory any
+	// more: prepared ones are refused when posted. A second Close does nothing.
 	Close() error
 }
 

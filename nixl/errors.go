@@ -13,6 +13,7 @@ var (
 	ErrNoPeer        = errors.New("unknown peer")
 	ErrStalePeer     = errors.New("peer has restarted since")
 	ErrBusy          = errors.New("transfer in flight")
+	ErrPoisoned      = errors.New("memory may still be touched by a failed transfer")
 	ErrNotPosted     = errors.New("transfer was not posted")
 	ErrDisconnected  = errors.New("peer disconnected")
 	ErrBackend       = errors.New("transport error")

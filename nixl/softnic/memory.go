@@ -1,0 +1,102 @@
+package softnic
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/kvgate/kvgate/internal/vtime"
+)
+
+// Memory is the memory of an agent, or a part of it. Its methods are called
+// with the machine locked; they must not block nor call into the world.
+type Memory interface {
+	// Read and Write copy bytes at an address. An error names the allocation
+	// or says that there is none.
+	Read(addr uint64, dst []byte) error
+	Write(addr uint64, src []byte) error
+	// Scale is how many bytes each stored byte at addr counts as in the cost
+	// model; 0 counts as 1.
+	Scale(addr uint64) uint32
+	// Bandwidth is shared with what arrives from the fabric; nil: not limited.
+	Bandwidth() *vtime.Shared
+}
+
+// owner is a Memory that can tell whether it has all bytes of a run. Of one
+// that can not, the first and the last byte are read.
+type owner interface {
+	Owns(addr, n uint64) bool
+}
+
+func owns(m Memory, addr, n uint64) bool {
+	if o, ok := m.(owner); ok {
+		return o.Owns(addr, n)
+	}
+	var b [1]byte
+	return m.Read(addr, b[:]) == nil && m.Read(addr+n-1, b[:]) == nil
+}
+
+// HostMemory is memory of the process, such as the DRAM of a remote agent. It
+// is freed by the collector.
+type HostMemory struct {
+	data  []byte
+	base  uint64
+	scale uint32
+}
+
+const pageSize = 4096
+
+// NewHostMemory returns size zero bytes, at least one, aligned to 4 KiB.
+func NewHostMemory(size uint64) *HostMemory { return NewScaledHostMemory(size, 1) }
+
+// NewScaledHostMemory is NewHostMemory with a cost scale.
+func NewScaledHostMemory(size uint64, scale uint32) *HostMemory {
+	size = max(size, 1)
+	raw := make([]byte, size+pageSize-1)
+	// The heap does not move, so the address holds as long as data does.
+	skip := -uint64(uintptr(unsafe.Pointer(&raw[0]))) % pageSize
+	data := raw[skip : skip+size : skip+size]
+	return &HostMemory{data: data, base: uint64(uintptr(unsafe.Pointer(&data[0]))), scale: max(scale, 1)}
+}
+
+// Addr returns the address of the first byte, which is its real one.
+func (h *HostMemory) Addr() uint64 { return h.base }
+
+// Len returns the size in bytes.
+func (h *HostMemory) Len() uint64 { return uint64(len(h.data)) }
+
+// Bytes returns the memory itself. On a real pacer it must not be touched
+// while a transfer may.
+func (h *HostMemory) Bytes() []byte { return h.data }
+
+// Owns reports whether all of the n bytes at addr are of this memory.
+func (h *HostMemory) Owns(addr, n uint64) bool {
+	return addr >= h.base && n <= h.Len() && addr-h.base <= h.Len()-n
+}
+
+// Read implements [Memory].
+func (h *HostMemory) Read(addr uint64, dst []byte) error {
+	if !h.Owns(addr, uint64(len(dst))) {
+		return h.outside("read", addr, len(dst))
+	}
+	copy(dst, h.data[addr-h.base:])
+	return nil
+}
+
+// Write implements [Memory].
+func (h *HostMemory) Write(addr uint64, src []byte) error {
+	if !h.Owns(addr, uint64(len(src))) {
+		return h.outside("write", addr, len(src))
+	}
+	copy(h.data[addr-h.base:], src)
+	return nil
+}
+
+func (h *HostMemory) outside(op string, addr uint64, n int) error {
+	return fmt.Errorf("%s %#x+%d: outside of host memory %#x+%d", op, addr, n, h.base, h.Len())
+}
+
+// Scale implements [Memory].
+func (h *HostMemory) Scale(uint64) uint32 { return h.scale }
+
+// Bandwidth implements [Memory]: host memory is not limited.
+func (h *HostMemory) Bandwidth() *vtime.Shared { return nil }

@@ -1,0 +1,67 @@
+package nixl
+
+import (
+	"context"
+	"time"
+
+	"github.com/kvgate/kvgate/internal/clock"
+)
+
+// Wait polls a posted transfer of agent a until its end. It returns nil when
+// the transfer is done, its error when it failed, [context.DeadlineExceeded]
+// at the deadline (an instant of clk; [clock.Never] for none), and ctx's cause
+// when ctx is done. After the last two the transfer is still in flight and
+// somebody has to poll it to its end.
+//
+// A transfer that was not posted gives [ErrNotPosted].
+func Wait(ctx context.Context, clk clock.Clock, a Agent, t Transfer, deadline time.Duration) error {
+	w := activity{agent: a, what: "transfer"}
+	for {
+		// Read before the poll, so that what ends behind it is not missed.
+		w.seen = a.Activity()
+		switch s, err := t.Status(); s {
+		case Done:
+			return nil
+		case Failed:
+			return err
+		case Idle:
+			return Refuse("wait", t.Spec().Peer.Name, ErrNotPosted, "")
+		}
+		if err := clk.WaitUntil(ctx, &w, deadline); err != nil {
+			return err
+		}
+	}
+}
+
+// WaitNotification takes in the notifications of agent a and returns the first
+// for which match holds, with all that came before and after it in rest; they
+// have been taken in and are the caller's to keep. Errors are those of [Wait].
+func WaitNotification(ctx context.Context, clk clock.Clock, a Agent, match func(Notification) bool, deadline time.Duration) (found Notification, rest []Notification, err error) {
+	w := activity{agent: a, what: "notification"}
+	for {
+		w.seen = a.Activity()
+		got := len(rest)
+		if rest, err = a.Notifications(rest); err != nil {
+			return Notification{}, rest, err
+		}
+		for i := got; i < len(rest); i++ {
+			if match(rest[i]) {
+				found = rest[i]
+				return found, append(rest[:i], rest[i+1:]...), nil
+			}
+		}
+		if err := clk.WaitUntil(ctx, &w, deadline); err != nil {
+			return Notification{}, rest, err
+		}
+	}
+}
+
+// activity is done when the agent may have something new.
+type activity struct {
+	agent Agent
+	seen  uint64
+	what  string
+}
+
+func (w *activity) Done() bool     { return w.agent.Activity() != w.seen }
+func (w *activity) String() string { return w.what + " of agent " + w.agent.Name() }
