@@ -220,7 +220,7 @@ func (b *Batch) settle(err error) {
 	defer r.mu.Unlock()
 	for _, m := range b.marks {
 		if m.cmd < in {
-			m.t.open.push(openMark{m.seq, m.slot})
+			m.t.open.Push(openMark{m.seq, m.slot})
 			m.t.good.Store(uint64(m.seq))
 			r.open.Add(1)
 		} else {

@@ -122,9 +122,9 @@ func (r *Registry) ask() {
 	defer r.mu.Unlock()
 	r.marks, r.asked = r.marks[:0], r.asked[:0]
 	for _, t := range r.timelines {
-		n := t.open.len()
+		n := t.open.Len()
 		for i := 0; i < n; {
-			m := t.open.at(i)
+			m := t.open.At(i)
 			r.marks = append(r.marks, cuda.Mark{Event: r.slots[m.slot].event})
 			r.asked = append(r.asked, askedMark{t, m.seq, i})
 			switch {
@@ -142,9 +142,9 @@ func (r *Registry) ask() {
 // advance books that the n oldest open marks of t, up to seq, have fired.
 func (r *Registry) advance(t *Timeline, n int, seq kv.Seq) int {
 	for i := range n {
-		r.freeSlot(t.open.at(i).slot)
+		r.freeSlot(t.open.At(i).slot)
 	}
-	t.open.popFront(n)
+	t.open.Pop(n)
 	r.open.Add(-int64(n))
 	t.completed.Store(uint64(seq))
 	t.moved = r.moves.Load() + 1

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/internal/fifo"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
@@ -199,8 +200,8 @@ func (r *Registry) bury(err error) []call {
 			calls = append(calls, call{w.fn, r.err})
 		}
 		t.waiters = nil
-		r.open.Add(-int64(t.open.len()))
-		t.open = queue[openMark]{}
+		r.open.Add(-int64(t.open.Len()))
+		t.open = fifo.Queue[openMark]{}
 	}
 	return calls
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/internal/fifo"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
@@ -40,12 +41,12 @@ type Timeline struct {
 	good      atomic.Uint64 // the newest mark that is known to be recorded
 
 	// The rest is guarded by r.mu.
-	handed  kv.Seq          // the newest mark that Record gave out
-	open    queue[openMark] // recorded and not known to have fired, ascending
-	dropped []kv.Seq        // marks of batches that were reset, not yet settled
-	check   kv.Seq          // scratch of Batch.checkOrder
-	waiters []waiter        // ascending by seq
-	moved   uint64          // value of r.moves when completed last changed
+	handed  kv.Seq               // the newest mark that Record gave out
+	open    fifo.Queue[openMark] // recorded and not known to have fired, ascending
+	dropped []kv.Seq             // marks of batches that were reset, not yet settled
+	check   kv.Seq               // scratch of Batch.checkOrder
+	waiters []waiter             // ascending by seq
+	moved   uint64               // value of r.moves when completed last changed
 	closed  bool
 }
 
@@ -113,17 +114,17 @@ func (t *Timeline) Abandon() {
 
 func (t *Timeline) end() {
 	t.closed = true
-	t.open, t.dropped, t.waiters = queue[openMark]{}, nil, nil
+	t.open, t.dropped, t.waiters = fifo.Queue[openMark]{}, nil, nil
 	t.r.prune()
 }
 
 // covering returns the oldest open mark that covers seq. r.mu is held.
 func (t *Timeline) covering(seq kv.Seq) (openMark, bool) {
-	n := t.open.len()
+	n := t.open.Len()
 	lo, hi := 0, n
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if t.open.at(mid).seq < seq {
+		if t.open.At(mid).seq < seq {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -132,7 +133,7 @@ func (t *Timeline) covering(seq kv.Seq) (openMark, bool) {
 	if lo == n {
 		return openMark{}, false
 	}
-	return *t.open.at(lo), true
+	return *t.open.At(lo), true
 }
 
 // after returns the first mark behind seq that was not dropped.
@@ -163,22 +164,4 @@ func (t *Timeline) drop(seq kv.Seq) {
 func (t *Timeline) lost(seq kv.Seq) bool {
 	// In this order: good is stored before settled.
 	return uint64(seq) <= t.settled.Load() && uint64(seq) > t.good.Load()
-}
-
-// queue is a first-in first-out list that reuses its memory.
-type queue[T any] struct {
-	items []T
-	head  int
-}
-
-func (q *queue[T]) len() int    { return len(q.items) - q.head }
-func (q *queue[T]) at(i int) *T { return &q.items[q.head+i] }
-func (q *queue[T]) push(v T)    { q.items = append(q.items, v) }
-func (q *queue[T]) popFront(n int) {
-	q.head += n
-	if q.head*2 >= len(q.items) {
-		n := copy(q.items, q.items[q.head:])
-		clear(q.items[n:])
-		q.items, q.head = q.items[:n], 0
-	}
 }
