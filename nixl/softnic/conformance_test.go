@@ -1,0 +1,52 @@
+package softnic_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/internal/vtime"
+	"github.com/kvgate/kvgate/nixl"
+	"github.com/kvgate/kvgate/nixl/conformance"
+	"github.com/kvgate/kvgate/nixl/softnic"
+)
+
+func TestConformance(t *testing.T) {
+	for name, world := range map[string]func() *vtime.World{
+		"virtual":        func() *vtime.World { return vtime.NewVirtual(vtime.Options{}) },
+		"virtual seeded": func() *vtime.World { return vtime.NewVirtual(vtime.Options{Seed: 12345}) },
+		"real":           func() *vtime.World { return vtime.NewReal(vtime.Options{}, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			conformance.Run(t, func(t *testing.T) conformance.Pair {
+				// Slow enough that the test acts in mid transfer, whoever else
+				// wants the processor.
+				return openPair(t, world(), softnic.Options{Bandwidth: 5e7, Chunk: 8 << 10, Reorder: true})
+			})
+		})
+	}
+}
+
+func openPair(t *testing.T, w *vtime.World, o softnic.Options) conformance.Pair {
+	f := softnic.New(w, o)
+	t.Cleanup(func() {
+		require.NoError(t, f.Close())
+		require.NoError(t, w.Close())
+	})
+	open := func(name string) (nixl.Agent, conformance.Buffer) {
+		m := softnic.NewHostMemory(conformance.Size)
+		a, err := f.NewAgent(name, m)
+		require.NoError(t, err)
+		return a, conformance.Buffer{Addr: m.Addr(), Data: m.Bytes()}
+	}
+	p := conformance.Pair{Clock: w, Memory: nixl.DRAM}
+	p.A, p.BufferA = open("decode")
+	p.B, p.BufferB = open("prefill")
+	p.Disconnect = func() { require.NoError(t, f.Disconnect("prefill")) }
+	p.RestartB = func() nixl.Agent {
+		a, err := f.Restart("prefill")
+		require.NoError(t, err)
+		return a
+	}
+	return p
+}
