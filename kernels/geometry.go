@@ -1,0 +1,28 @@
+package kernels
+
+import "github.com/kvgate/kvgate/cuda"
+
+const (
+	warpSize      = 32
+	warpsPerBlock = 8 // as tiles.cuh has it
+	blockThreads  = warpsPerBlock * warpSize
+	// blocksPerSM fill an SM of 2,048 threads; SMs with fewer take the rest in
+	// a second wave.
+	blocksPerSM = 8
+	// unknownSMs stands for the SMs of a device that does not tell: an H100's.
+	unknownSMs = 132
+)
+
+// geometry returns the launch for that many work items (places in a list times
+// tiles). A warp takes an item, then the one that is a whole grid of warps
+// further on. The grid is one-dimensional and bounded by the device, so no
+// number of ids or segments comes near a launch limit. Few items are spread
+// over SMs before they share one.
+func geometry(items uint64, sms int) cuda.Geometry {
+	if sms <= 0 {
+		sms = unknownSMs
+	}
+	n := uint64(sms)
+	grid := min(items, max(n, (items-1)/warpsPerBlock+1), n*blocksPerSM)
+	return cuda.Geometry{Grid: [3]uint32{uint32(grid), 1, 1}, Block: [3]uint16{blockThreads, 1, 1}}
+}

@@ -1,0 +1,149 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/memory/kv"
+)
+
+// List is a list of block ids in memory that the device can read: 32-bit ids,
+// as [kv.Block] has them. Pinned host memory does; device memory is faster for
+// lists that many tiles read.
+type List struct {
+	IDs cuda.DevicePtr // a multiple of 4
+	// Max is the number of ids; with a Count it is the most that are used,
+	// whatever Count says, and what the launch is sized for.
+	Max int
+	// Count is the address of the length as a 32-bit word, read when the kernel
+	// runs; 0: none, Max it is. A graph that holds the launch can thus be run
+	// for lists of any length.
+	Count cuda.DevicePtr
+}
+
+// ZeroBlocks adds the zeroing of the listed blocks' pages. The ids travel in
+// the launch arguments, at most 1,012 in each launch; ids is not kept.
+//
+// It fails, and adds nothing, when t is closed or of another device than s.
+func (s *Set) ZeroBlocks(b *cuda.Batch, stream cuda.Stream, t *Table, ids []kv.Block) error {
+	return s.launch(b, stream, zeroBlocks, t, 0, ids)
+}
+
+// ZeroBlocksAt is [Set.ZeroBlocks] for ids in memory, in a single launch. The
+// list must stay as it is until the launch has run.
+func (s *Set) ZeroBlocksAt(b *cuda.Batch, stream cuda.Stream, t *Table, ids List) error {
+	return s.launchAt(b, stream, zeroBlocks, t, 0, ids)
+}
+
+// ResetState adds the reset of the listed rows to row, which is all regions of
+// one row end to end in the order of t's segments; 0 resets to zeros. Row must
+// stay as it is until the launch has run, and must not be one of the rows. It
+// is copied fastest when each region lies as far from a 16-byte boundary there
+// as in the rows.
+func (s *Set) ResetState(b *cuda.Batch, stream cuda.Stream, t *Table, ids []kv.Block, row cuda.DevicePtr) error {
+	return s.launch(b, stream, resetState, t, row, ids)
+}
+
+// ResetStateAt is [Set.ResetState] for ids in memory, in a single launch.
+func (s *Set) ResetStateAt(b *cuda.Batch, stream cuda.Stream, t *Table, ids List, row cuda.DevicePtr) error {
+	return s.launchAt(b, stream, resetState, t, row, ids)
+}
+
+// ChecksumBlocks adds the checksums of the listed blocks: one 64-bit word for
+// each id into sums, whose address is a multiple of 8, in the order of the
+// list. [Checksum] says what they are; the word of a skipped id is 0.
+func (s *Set) ChecksumBlocks(b *cuda.Batch, stream cuda.Stream, t *Table, ids []kv.Block, sums cuda.DevicePtr) error {
+	if err := s.checkSums(t, sums); err != nil || len(ids) == 0 {
+		return err
+	}
+	b.Fill32(stream, sums, 0, 2*uint64(len(ids)))
+	return s.launch(b, stream, checksumBlocks, t, sums, ids)
+}
+
+// ChecksumBlocksAt is [Set.ChecksumBlocks] for ids in memory, in a single
+// launch. Sums has Max words.
+func (s *Set) ChecksumBlocksAt(b *cuda.Batch, stream cuda.Stream, t *Table, ids List, sums cuda.DevicePtr) error {
+	if err := s.checkSums(t, sums); err != nil {
+		return err
+	}
+	if err := ids.check(); err != nil || ids.Max == 0 {
+		return err
+	}
+	b.Fill32(stream, sums, 0, 2*uint64(ids.Max))
+	return s.launchAt(b, stream, checksumBlocks, t, sums, ids)
+}
+
+func (s *Set) checkSums(t *Table, sums cuda.DevicePtr) error {
+	if sums%8 != 0 || sums == 0 {
+		return fmt.Errorf("kernels: sums at %#x, want a multiple of 8: %w", uint64(sums), cuda.ErrInvalidValue)
+	}
+	return s.check(t)
+}
+
+func (s *Set) check(t *Table) error {
+	switch {
+	case s.modules == nil:
+		return fmt.Errorf("kernels: set: %w", cuda.ErrClosed)
+	case t.closed:
+		return fmt.Errorf("kernels: table of pool %d: %w", t.layout.Pool, cuda.ErrClosed)
+	case t.dev != s.dev:
+		return fmt.Errorf("kernels: table of pool %d is of another device: %w", t.layout.Pool, cuda.ErrInvalidValue)
+	}
+	return nil
+}
+
+func (l List) check() error {
+	if l.Max < 0 || l.Max > math.MaxInt32 || l.IDs%4 != 0 || l.Count%4 != 0 || l.IDs == 0 && l.Max > 0 {
+		return fmt.Errorf("kernels: list of %d ids at %#x with its count at %#x: %w",
+			l.Max, uint64(l.IDs), uint64(l.Count), cuda.ErrInvalidValue)
+	}
+	return nil
+}
+
+// launch adds one launch for each 1,012 ids. at is the kernel's own argument:
+// the row of a reset, the sums of a checksum.
+func (s *Set) launch(b *cuda.Batch, stream cuda.Stream, k kernel, t *Table, at cuda.DevicePtr, ids []kv.Block) error {
+	if err := s.check(t); err != nil || t.resting {
+		return err
+	}
+	for len(ids) > 0 {
+		part, v := ids, inMany
+		if len(part) <= fewIDs {
+			v = inFew
+		} else if len(part) > manyIDs {
+			part = part[:manyIDs]
+		}
+		copy(s.add(b, stream, k, v, t, at, uint32(len(part))), idBytes(part))
+		ids = ids[len(part):]
+		if k == checksumBlocks {
+			at += cuda.DevicePtr(8 * len(part))
+		}
+	}
+	return nil
+}
+
+func (s *Set) launchAt(b *cuda.Batch, stream cuda.Stream, k kernel, t *Table, at cuda.DevicePtr, ids List) error {
+	if err := s.check(t); err != nil {
+		return err
+	}
+	if err := ids.check(); err != nil || ids.Max == 0 || t.resting {
+		return err
+	}
+	m := memoryArgs{IDs: ids.IDs, Count: ids.Count}
+	copy(s.add(b, stream, k, inMemory, t, at, uint32(ids.Max)), bytesOf(&m))
+	return nil
+}
+
+// add adds a launch and returns the place of the arguments that end with the
+// ids.
+func (s *Set) add(b *cuda.Batch, stream cuda.Stream, k kernel, v variant, t *Table, at cuda.DevicePtr, count uint32) []byte {
+	g := geometry(uint64(count)*uint64(t.count), s.sms)
+	args := b.Launch(stream, s.functions[k][v], g, images[k].size[v])
+	head := headArgs{Origin: t.origin, Tiles: t.tiles, TileCount: t.count, First: t.first, Span: t.span, Count: count}
+	n := copy(args, bytesOf(&head))
+	if k != zeroBlocks {
+		n += copy(args[n:], bytesOf(&at))
+	}
+	return args[n:]
+}
