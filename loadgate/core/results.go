@@ -1,0 +1,245 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kvgate/kvgate/memory/kv"
+)
+
+// Posted tells that the transport has taken a transfer.
+func (c *Core) Posted(t Transfer) error {
+	i, err := c.transfer("posted", t)
+	if err != nil {
+		return err
+	}
+	if err := c.move(i, Posted); err != nil {
+		return err
+	}
+	if c.dead != nil {
+		c.finishPoisoned(i)
+	}
+	return nil
+}
+
+// PostFailed tells that posting a transfer went wrong. quiet says that it is
+// proven that nothing of it was handed to the transport; otherwise some of it
+// may be on its way, and its blocks are poisoned.
+func (c *Core) PostFailed(t Transfer, cause error, quiet bool) error {
+	i, err := c.transfer("post failed", t)
+	if err != nil {
+		return err
+	}
+	if c.tickets[i].state != Posting {
+		return refuse("post failed", fmt.Sprintf("%v is %v", t, c.tickets[i].state), ErrState)
+	}
+	return c.failed(i, cause, quiet)
+}
+
+// Finished tells the end of a posted transfer: nil when all its bytes have
+// arrived. A cause is no proof that nothing touches its memory any more: unless
+// quiet says so, its blocks are poisoned. Success is proof, also after that.
+func (c *Core) Finished(t Transfer, cause error, quiet bool) error {
+	i, err := c.transfer("finished", t)
+	if err != nil {
+		return err
+	}
+	switch s := c.tickets[i].state; {
+	case s == Posted, s == Poisoned && (cause == nil || quiet):
+	case s == Poisoned:
+		return nil // nothing new
+	default:
+		return refuse("finished", fmt.Sprintf("%v is %v", t, s), ErrState)
+	}
+	if cause != nil {
+		return c.failed(i, cause, quiet)
+	}
+	c.end(i, nil)
+	return nil
+}
+
+func (c *Core) failed(i int32, cause error, quiet bool) error {
+	if cause == nil {
+		return refuse("transfer failed", c.transferOf(i).String()+" without a cause", ErrInvalid)
+	}
+	if quiet {
+		c.end(i, cause)
+		return nil
+	}
+	c.tell(i, cause)
+	if c.tickets[i].state != Poisoned {
+		_ = c.move(i, Poisoned)
+	}
+	c.wakeWaiters(i)
+	return nil
+}
+
+func (c *Core) finishPoisoned(i int32) { _ = c.failed(i, c.dead, false) }
+
+// Cancel ends a transfer for its caller. A held one is withdrawn, and nothing
+// of it is posted any more; withdrawn is then true. A later one runs on: its
+// blocks stay in quarantine until it is quiet. A second Cancel is refused.
+func (c *Core) Cancel(t Transfer) (withdrawn bool, err error) {
+	i, err := c.transfer("cancel", t)
+	if err != nil {
+		return false, err
+	}
+	if c.tickets[i].told {
+		return false, refuse("cancel", t.String()+" is over already", ErrState)
+	}
+	if c.tickets[i].state == Held {
+		c.counts.Withdrawn++
+		c.end(i, ErrCanceled)
+		return true, nil
+	}
+	c.counts.Abandoned++
+	c.tell(i, ErrCanceled)
+	return false, nil
+}
+
+// PeerLost fails all that depends on a peer: held transfers end, posted ones
+// end for their callers and leave their blocks poisoned.
+func (c *Core) PeerLost(p Peer, cause error) error {
+	if cause == nil {
+		return refuse("peer lost", fmt.Sprintf("peer %d without a cause", p), ErrInvalid)
+	}
+	c.failWhere(func(tk *ticket) bool { return tk.peer == p }, fmt.Errorf("%w: %w", ErrPeerLost, cause))
+	return nil
+}
+
+// Die fails everything: the device is dead. The first cause is kept. Transfers
+// in flight are told as failed, and their blocks stay poisoned.
+func (c *Core) Die(cause error) {
+	if c.dead != nil {
+		return
+	}
+	if cause == nil {
+		cause = ErrDead
+	}
+	c.dead = cause
+	if !errors.Is(cause, ErrDead) {
+		cause = fmt.Errorf("%w: %w", ErrDead, cause)
+	}
+	c.failWhere(func(*ticket) bool { return true }, cause)
+}
+
+// Dead returns the cause of the device's death, or nil.
+func (c *Core) Dead() error { return c.dead }
+
+// failWhere fails held and posted transfers that match. What is
+// being posted is left alone: its result is yet to come.
+func (c *Core) failWhere(match func(*ticket) bool, cause error) {
+	// Held ones first, all of them out of their lists before any is told, so
+	// that none is woken into posting by the end of another.
+	var doomed list
+	for i := range c.tickets {
+		if tk := &c.tickets[i]; tk.state == Held && match(tk) {
+			c.unwait(int32(i))
+			tk.waiting = waitDoomed
+			c.push(&doomed, int32(i))
+		}
+	}
+	for t := doomed.head; t != 0; {
+		following := c.tickets[t-1].next
+		tk := &c.tickets[t-1]
+		tk.next, tk.prev, tk.waiting = 0, 0, waitNone
+		c.end(t-1, cause)
+		t = following
+	}
+	for i := range c.tickets {
+		if tk := &c.tickets[i]; tk.state == Posted && match(tk) {
+			_ = c.failed(int32(i), cause, false)
+		}
+	}
+}
+
+// tell passes the outcome on, once: to the caller of the transfer and, when a
+// load did not arrive, to every holder of one of its blocks.
+func (c *Core) tell(i int32, cause error) {
+	tk := &c.tickets[i]
+	if tk.told {
+		return
+	}
+	tk.told = true
+	switch {
+	case cause == nil:
+		c.counts.Succeeded++
+	case !errors.Is(cause, ErrCanceled):
+		c.counts.Failed++
+	}
+	c.emit(Action{Kind: TellDone, Transfer: c.transferOf(i), Holder: tk.holder, Err: cause})
+	if tk.kind != Load {
+		return
+	}
+	for n := tk.first; n >= 0; n = c.pieces[n].nextInTicket {
+		pc := &c.pieces[n]
+		c.addLoads(pc.block, -1)
+		if cause == nil {
+			c.arrived(pc)
+		} else {
+			c.missing(i, pc, cause)
+		}
+	}
+}
+
+func (c *Core) arrived(pc *piece) {
+	bl := &c.blocks[pc.block]
+	if pc.clears {
+		c.setDirty(pc.block, false)
+	}
+	if bl.lost && pc.bytes.Contains(bl.hole) {
+		c.setLost(pc.block, false)
+	}
+}
+
+// missing marks a block as lost. It is not zeroed for that: other bytes of it
+// may be good, and no step may use it before a load has brought all the missing
+// ones, or its owner asked for zeros.
+func (c *Core) missing(i int32, pc *piece, cause error) {
+	bl := &c.blocks[pc.block]
+	if bl.lost {
+		bl.hole = hull(bl.hole, pc.bytes)
+	} else {
+		bl.hole = pc.bytes
+		c.setLost(pc.block, true)
+	}
+	for n := bl.nodes; n >= 0; n = c.nodes[n].nextInBlock {
+		k := c.nodes[n].holder
+		hd := &c.holders[k]
+		if hd.cause == nil {
+			hd.cause = cause
+		}
+		if hd.told == c.tickets[i].number || hd.dropped {
+			continue
+		}
+		hd.told = c.tickets[i].number
+		c.emit(Action{Kind: TellFailed, Transfer: c.transferOf(i), Holder: c.handleOf(k), Err: cause})
+	}
+}
+
+func hull(a, b kv.Range) kv.Range {
+	off := min(a.Off, b.Off)
+	return kv.Range{Off: off, Len: max(a.End(), b.End()) - off}
+}
+
+// end closes a transfer that is quiet: its blocks may come back.
+func (c *Core) end(i int32, cause error) {
+	c.tell(i, cause)
+	tk := &c.tickets[i]
+	if tk.state == Held {
+		c.unwait(i)
+		c.unhurry(i)
+		c.aging.remove(c, i)
+	}
+	_ = c.move(i, Over)
+	tk.fences = 0
+	c.dropPieces(i)
+	c.wakeWaiters(i)
+	c.freeTickets = append(c.freeTickets, i)
+}
+
+func (c *Core) wakeWaiters(i int32) {
+	l := c.tickets[i].waiters
+	c.tickets[i].waiters = list{}
+	c.wakeAll(l)
+}

@@ -1,0 +1,435 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/kvgate/kvgate/memory/kv"
+)
+
+// Transfer is the handle of a load or a store. It is dead once the transfer is
+// over and quiet.
+type Transfer uint64
+
+func (t Transfer) String() string {
+	i, gen := unpack(uint64(t))
+	return fmt.Sprintf("transfer %d.%d", i, gen)
+}
+
+// Kind is the direction of a transfer. Grants, by which a peer may touch local
+// blocks, will be further kinds.
+type Kind uint8
+
+const (
+	Load  Kind = iota // into local blocks
+	Store             // out of local blocks
+)
+
+func (k Kind) String() string {
+	if k == Store {
+		return "store"
+	}
+	return "load"
+}
+
+// Peer is a number for who is at the other end. 0 is nobody in particular.
+type Peer uint32
+
+// State is where a transfer is.
+//
+//	        post          posted          success
+//	Held ────────▶ Posting ───────▶ Posted ───────▶ (over)
+//	 │ │              │  │             │
+//	 │ └─▶ (over)     │  └─▶ (over)    └──▶ Poisoned ──▶ (over)
+//	 │ withdrawn      │  never handed       not quiet    success after all
+//	 └─▶ (over)       └──▶ Poisoned
+//	     failed            part of it left
+type State uint8
+
+const (
+	Over     State = iota // over and quiet; the handle is dead
+	Held                  // waits in the core
+	Posting               // has left the core; what became of it is not known
+	Posted                // with the transport
+	Poisoned              // over for its caller, not proven quiet
+)
+
+var stateNames = [...]string{"over", "held", "posting", "posted", "poisoned"}
+
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
+// next lists the transitions that exist; [Core.move] is the only door.
+var next = [...][]State{
+	Over:     {Held},
+	Held:     {Posting, Over},
+	Posting:  {Posted, Poisoned, Over},
+	Posted:   {Poisoned, Over},
+	Poisoned: {Over},
+}
+
+// Piece is a run of bytes of one tenancy.
+type Piece struct {
+	Pool    kv.PoolID
+	Tenancy kv.Tenancy
+	Bytes   kv.Range
+}
+
+// TransferRequest describes a load or a store.
+type TransferRequest struct {
+	Kind   Kind
+	Holder Holder
+	Peer   Peer
+	// Pieces are the bytes that it touches: all in blocks of the holder, no
+	// byte twice.
+	Pieces []Piece
+}
+
+type waitKind uint8
+
+const (
+	waitNone waitKind = iota
+	waitFence
+	waitLaunch
+	waitPlan
+	waitTransfer
+	waitStep
+	waitDoomed // about to be failed
+)
+
+type ticket struct {
+	gen     uint32
+	state   State
+	kind    Kind
+	told    bool // its caller knows the outcome
+	urgent  bool
+	aged    bool // reported overdue
+	waiting waitKind
+	next    int32 // in the list of what it waits for
+	prev    int32
+	older   int32 // in the aging list, one more than the index
+	newer   int32
+	first   int32 // piece
+	last    int32
+	on      int32 // which plan, launch, transfer or step it waits for
+	point   kv.Point
+	fences  set
+	listed  bool // fences is complete
+	waiters list // transfers that come after it
+	number  uint64
+	peer    Peer
+	since   kv.Instant
+	holder  Holder
+}
+
+type piece struct {
+	block, ticket int32
+	nextInTicket  int32
+	nextInBlock   int32
+	prevInBlock   int32
+	clears        bool // when it arrives its block needs no zeroing any more
+	bytes         kv.Range
+}
+
+func (c *Core) transfer(op string, t Transfer) (int32, error) {
+	i, gen := unpack(uint64(t))
+	if i < 0 || int(i) >= len(c.tickets) {
+		return 0, refuse(op, t.String(), ErrInvalid)
+	}
+	if tk := &c.tickets[i]; tk.state == Over || tk.gen != gen {
+		return 0, refuse(op, t.String(), ErrStale)
+	}
+	return i, nil
+}
+
+func (c *Core) transferOf(i int32) Transfer { return Transfer(handle(i, c.tickets[i].gen)) }
+
+// move is the one door between states.
+func (c *Core) move(i int32, to State) error {
+	tk := &c.tickets[i]
+	for _, s := range next[tk.state] {
+		if s == to {
+			c.countState(tk.state, -1)
+			c.countState(to, +1)
+			tk.state = to
+			return nil
+		}
+	}
+	return refuse("move", fmt.Sprintf("%v is %v, not to become %v", c.transferOf(i), tk.state, to), ErrState)
+}
+
+func (c *Core) countState(s State, by int) {
+	switch s {
+	case Held:
+		c.counts.Held += by
+	case Posting, Posted:
+		c.counts.InFlight += by
+	case Poisoned:
+		c.counts.Poisoned += by
+	}
+}
+
+// Transfer asks for a load or a store. It leaves with a [DoPost] action as soon
+// as it may: at once, or after inputs to come. A load's blocks that are dirty
+// and that it does not cover are zeroed first, in gated modes.
+func (c *Core) Transfer(r TransferRequest) (Transfer, error) {
+	if err := c.alive(r.Kind.String()); err != nil {
+		return 0, err
+	}
+	h, err := c.holder(r.Kind.String(), r.Holder)
+	if err != nil {
+		return 0, err
+	}
+	if len(r.Pieces) == 0 {
+		return 0, refuse(r.Kind.String(), r.Holder.String()+" names no bytes", ErrInvalid)
+	}
+	if r.Kind > Store {
+		return 0, refuse("transfer", fmt.Sprintf("kind %d", r.Kind), ErrInvalid)
+	}
+	i := take(&c.tickets, &c.freeTickets)
+	tk := &c.tickets[i]
+	c.number++
+	*tk = ticket{gen: tk.gen + 1, kind: r.Kind, peer: r.Peer, holder: r.Holder, number: c.number, first: -1, last: -1, since: c.now}
+	for k := range r.Pieces {
+		if err := c.addPiece(i, h, &r.Pieces[k]); err != nil {
+			c.dropPieces(i)
+			c.freeTickets = append(c.freeTickets, i)
+			return 0, err
+		}
+	}
+	// Nothing is refused from here on.
+	_ = c.move(i, Held)
+	c.clean(i)
+	if r.Kind == Load {
+		c.counts.Loads++
+		for n := c.tickets[i].first; n >= 0; n = c.pieces[n].nextInTicket {
+			c.addLoads(c.pieces[n].block, +1)
+		}
+	} else {
+		c.counts.Stores++
+	}
+	c.aging.add(c, i)
+	if c.opts.Mode.Wait == StepOrder && r.Kind == Load {
+		c.joinStep(i)
+	} else {
+		c.evaluate(i)
+	}
+	if c.tickets[i].state == Held {
+		c.counts.HeldAtFirst++
+	}
+	return c.transferOf(i), nil
+}
+
+func (c *Core) addPiece(i, holder int32, p *Piece) error {
+	op := c.tickets[i].kind.String()
+	b, err := c.live(op, p.Pool, p.Tenancy)
+	if err != nil {
+		return err
+	}
+	if c.find(b, holder) < 0 {
+		return c.blockError(op, b, p.Tenancy.Generation, ErrNotHeld)
+	}
+	size := c.pools[p.Pool].BlockBytes
+	bytes := p.Bytes
+	if bytes == kv.WholeBlock {
+		bytes.Len = size
+	}
+	if bytes.Len == 0 || bytes.Off > size || bytes.Len > size-bytes.Off {
+		return c.blockError(op, b, p.Tenancy.Generation, fmt.Errorf("bytes %v of %d: %w", bytes, size, ErrInvalid))
+	}
+	for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
+		o := &c.pieces[q]
+		if !o.bytes.Overlaps(bytes) {
+			continue
+		}
+		if o.ticket == i {
+			return c.blockError(op, b, p.Tenancy.Generation, fmt.Errorf("bytes %v listed twice: %w", bytes, ErrInvalid))
+		}
+		if c.tickets[o.ticket].state == Poisoned {
+			return c.blockError(op, b, p.Tenancy.Generation, ErrPoisoned)
+		}
+	}
+	n := take(&c.pieces, &c.freePieces)
+	tk, bl := &c.tickets[i], &c.blocks[b]
+	c.pieces[n] = piece{block: b, ticket: i, nextInTicket: -1, nextInBlock: bl.pieces, prevInBlock: -1, bytes: bytes}
+	if bl.pieces >= 0 {
+		c.pieces[bl.pieces].prevInBlock = n
+	}
+	bl.pieces = n
+	if tk.last >= 0 {
+		c.pieces[tk.last].nextInTicket = n
+	} else {
+		tk.first = n
+	}
+	tk.last = n
+	return nil
+}
+
+// dropPieces unlinks a ticket from its blocks; those of them whose tenancy is
+// over come back if nothing else holds them.
+func (c *Core) dropPieces(i int32) {
+	for n := c.tickets[i].first; n >= 0; {
+		pc := c.pieces[n]
+		if pc.prevInBlock >= 0 {
+			c.pieces[pc.prevInBlock].nextInBlock = pc.nextInBlock
+		} else {
+			c.blocks[pc.block].pieces = pc.nextInBlock
+		}
+		if pc.nextInBlock >= 0 {
+			c.pieces[pc.nextInBlock].prevInBlock = pc.prevInBlock
+		}
+		c.freePieces = append(c.freePieces, n)
+		c.settleBlock(pc.block)
+		n = pc.nextInTicket
+	}
+	c.tickets[i].first, c.tickets[i].last = -1, -1
+}
+
+// clean asks, in gated modes, for the zeroing of a transfer's dirty blocks
+// before it touches them; a load that overwrites a block wholly does without
+// where the mode says so. A block that another transfer may touch already is
+// left as it is: either that transfer cleans it, or it is lost.
+func (c *Core) clean(i int32) {
+	mode := c.opts.Mode
+	dirty := launchList{c.launching[:0]}
+	c.visit++
+	for n := c.tickets[i].first; n >= 0; n = c.pieces[n].nextInTicket {
+		b := c.pieces[n].block
+		if !c.blocks[b].dirty {
+			continue
+		}
+		whole, alone := c.covers(i, b)
+		c.pieces[n].clears = whole || !mode.Gated()
+		skip := c.tickets[i].kind == Load && whole && mode.Coverage == SkipCovered
+		if mode.Gated() && alone && !skip && c.blocks[b].visit != c.visit {
+			c.blocks[b].visit = c.visit
+			c.addLaunch(&dirty, b)
+		}
+	}
+	c.launchAll(&dirty, Zeroing, 0)
+}
+
+// covers reports whether a ticket's pieces, which are disjoint, make up a
+// block, and whether they are the only ones on it.
+func (c *Core) covers(i, b int32) (whole, alone bool) {
+	p, _ := c.poolOf(b)
+	left := c.pools[p].BlockBytes
+	alone = true
+	for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
+		if c.pieces[q].ticket == i {
+			left -= c.pieces[q].bytes.Len
+		} else {
+			alone = false
+		}
+	}
+	return left == 0, alone
+}
+
+// evaluate lets a held ticket go, or puts it where it waits for the first thing
+// that is in its way.
+func (c *Core) evaluate(i int32) {
+	tk := &c.tickets[i]
+	if tk.kind == Load && c.opts.Mode.Wait == AtOnce {
+		c.post(i)
+		return
+	}
+	if !tk.listed && !c.listFences(i) {
+		return
+	}
+	if p, wait := c.unfired(tk.fences); wait {
+		tk.waiting, tk.point = waitFence, p
+		l := c.line(p.Timeline)
+		c.push(l.waiters.at(int(p.Seq-l.done-1)), i)
+		return
+	}
+	c.post(i)
+}
+
+// listFences finds what a ticket has to wait for. While that is something
+// without a fence the ticket is put to wait for it, and the answer is false.
+func (c *Core) listFences(i int32) bool {
+	tk := &c.tickets[i]
+	var s set
+	for n := tk.first; n >= 0; n = c.pieces[n].nextInTicket {
+		pc := &c.pieces[n]
+		bl := &c.blocks[pc.block]
+		if bl.launch >= 0 {
+			c.waitOn(i, waitLaunch, bl.launch, &c.launchs[bl.launch].waiters)
+			return false
+		}
+		if o := c.transferBefore(pc, tk); o >= 0 {
+			if c.tickets[o].state == Poisoned {
+				c.end(i, c.blockError(tk.kind.String(), pc.block, bl.gen, ErrPoisoned))
+				return false
+			}
+			c.waitOn(i, waitTransfer, o, &c.tickets[o].waiters)
+			return false
+		}
+		if k := c.planBefore(pc.block, tk.kind, tk.number); k >= 0 {
+			c.waitOn(i, waitPlan, k, &c.plans[k].waiters)
+			return false
+		}
+		s = c.union(s, c.uses(pc.block))
+	}
+	tk.fences, tk.listed = s, true
+	return true
+}
+
+// transferBefore returns an earlier transfer that touches the same bytes, one
+// of the two writing them; -1 is none.
+func (c *Core) transferBefore(pc *piece, tk *ticket) int32 {
+	for q := c.blocks[pc.block].pieces; q >= 0; q = c.pieces[q].nextInBlock {
+		o := &c.pieces[q]
+		ot := &c.tickets[o.ticket]
+		if ot.number < tk.number && (ot.kind == Load || tk.kind == Load) && o.bytes.Overlaps(pc.bytes) {
+			return o.ticket
+		}
+	}
+	return -1
+}
+
+func (c *Core) waitOn(i int32, kind waitKind, on int32, l *list) {
+	tk := &c.tickets[i]
+	tk.waiting, tk.on = kind, on
+	c.push(l, i)
+}
+
+// unwait takes a ticket out of the list that it waits in.
+func (c *Core) unwait(i int32) {
+	tk := &c.tickets[i]
+	switch tk.waiting {
+	case waitFence:
+		l := c.line(tk.point.Timeline)
+		c.unlink(l.waiters.at(int(tk.point.Seq-l.done-1)), i)
+	case waitLaunch:
+		c.unlink(&c.launchs[tk.on].waiters, i)
+	case waitPlan:
+		c.unlink(&c.plans[tk.on].waiters, i)
+	case waitTransfer:
+		c.unlink(&c.tickets[tk.on].waiters, i)
+	case waitStep:
+		c.leaveStep(i)
+	}
+	tk.waiting = waitNone
+}
+
+// wakeAll evaluates the tickets of a list that has been taken off its place.
+func (c *Core) wakeAll(l list) {
+	for t := l.head; t != 0; {
+		tk := &c.tickets[t-1]
+		following := tk.next
+		tk.next, tk.prev, tk.waiting = 0, 0, waitNone
+		c.evaluate(t - 1)
+		t = following
+	}
+}
+
+func (c *Core) post(i int32) {
+	c.aging.remove(c, i)
+	c.unhurry(i)
+	_ = c.move(i, Posting)
+	c.emit(Action{Kind: DoPost, Transfer: c.transferOf(i), Holder: c.tickets[i].holder})
+}

@@ -1,0 +1,256 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/kvgate/kvgate/memory/kv"
+)
+
+// Filling says what a launch of the gate writes into its blocks.
+type Filling uint8
+
+const (
+	// Zeroing writes zero.
+	Zeroing Filling = iota
+	// Resetting writes the template of a state row, or zero.
+	Resetting
+)
+
+func (f Filling) String() string {
+	if f == Resetting {
+		return "reset"
+	}
+	return "zero"
+}
+
+// Where says which stream a launch goes to.
+type Where uint8
+
+const (
+	OnCompute Where = iota // the step's stream, in program order
+	OnDry                  // the gate's stream for what waits for nothing
+	OnWet                  // the gate's stream for what waits for earlier uses
+)
+
+func (w Where) String() string {
+	switch w {
+	case OnCompute:
+		return "compute"
+	case OnDry:
+		return "dry"
+	case OnWet:
+		return "wet"
+	}
+	return fmt.Sprintf("where %d", uint8(w))
+}
+
+// LaunchID names a launch that has left the core and has no fence yet.
+type LaunchID int32
+
+// Launch is what the runtime has to launch: one kernel over blocks of one pool,
+// on one stream, after waits on the device. No block is in it twice.
+type Launch struct {
+	Filling Filling
+	Pool    kv.PoolID
+	Table   uint16 // which of the pool's segment tables
+	Where   Where
+	Blocks  []kv.Block
+	Waits   []kv.Point
+}
+
+type launch struct {
+	Launch
+	used    bool
+	waits   set
+	at      []int32 // Blocks as places in Core.blocks
+	waiters list
+}
+
+// launchList collects blocks of a call into at most one launch for each pool
+// and stream.
+type launchList struct{ ids []int32 }
+
+// Zero asks for blocks to be filled: the launches are among the next actions.
+// Negative ids are skipped and duplicates count once. A block that a load
+// covers wholly may say so; the mode decides whether it is filled then.
+//
+// It refuses blocks that a transfer may touch ([ErrTransfer]) and blocks of a
+// step that is being launched ([ErrInUse]).
+func (c *Core) Zero(r ZeroRequest) error {
+	if err := c.alive("zero"); err != nil {
+		return err
+	}
+	c.visit++
+	for _, t := range r.Tenancies {
+		if t.Block < 0 {
+			continue
+		}
+		b, err := c.live("zero", r.Pool, t)
+		if err != nil {
+			return err
+		}
+		bl := &c.blocks[b]
+		switch {
+		case bl.pieces >= 0:
+			return c.blockError("zero", b, t.Generation, ErrTransfer)
+		case bl.launch >= 0:
+			return c.blockError("zero", b, t.Generation, ErrUnready)
+		}
+		for n := bl.nodes; n >= 0; n = c.nodes[n].nextInBlock {
+			if c.holders[c.nodes[n].holder].begun > 0 {
+				return c.blockError("zero", b, t.Generation, ErrInUse)
+			}
+		}
+	}
+	if r.Covered && c.opts.Mode.Coverage == SkipCovered {
+		return nil
+	}
+	l := launchList{c.launching[:0]}
+	for _, t := range r.Tenancies {
+		if t.Block < 0 {
+			continue
+		}
+		b := c.pools[r.Pool].base + int32(t.Block)
+		if c.blocks[b].visit != c.visit {
+			c.blocks[b].visit = c.visit
+			c.setLost(b, false) // whoever asks for zeros wants no load any more
+			c.addLaunch(&l, b)
+		}
+	}
+	c.launchAll(&l, r.Filling, r.Table)
+	return nil
+}
+
+// ZeroRequest is the argument of [Core.Zero].
+type ZeroRequest struct {
+	Filling   Filling
+	Pool      kv.PoolID
+	Table     uint16
+	Tenancies []kv.Tenancy
+	Covered   bool
+}
+
+// addLaunch puts a block into the launch of its pool and stream.
+func (c *Core) addLaunch(l *launchList, b int32) {
+	p, id := c.poolOf(b)
+	waits := c.uses(b)
+	where := OnCompute
+	switch {
+	case c.opts.Mode.Place == DryWet && !c.fired(waits):
+		where = OnWet
+	case c.opts.Mode.Place != InLine:
+		where = OnDry
+	}
+	k := int32(-1)
+	for _, have := range l.ids {
+		if c.launchs[have].Pool == p && c.launchs[have].Where == where {
+			k = have
+		}
+	}
+	if k < 0 {
+		k = take(&c.launchs, &c.freeLaunchs)
+		ln := &c.launchs[k]
+		ln.used, ln.waits, ln.waiters = true, 0, list{}
+		ln.Launch = Launch{Pool: p, Where: where, Blocks: ln.Blocks[:0], Waits: ln.Waits[:0]}
+		ln.at = ln.at[:0]
+		l.ids = append(l.ids, k)
+	}
+	ln := &c.launchs[k]
+	ln.Blocks = append(ln.Blocks, id)
+	ln.at = append(ln.at, b)
+	ln.waits = c.union(ln.waits, waits)
+	c.setDirty(b, false)
+	c.blocks[b].launch = k
+	for n := c.blocks[b].nodes; n >= 0; n = c.nodes[n].nextInBlock {
+		c.holders[c.nodes[n].holder].pending++
+	}
+}
+
+func (c *Core) launchAll(l *launchList, f Filling, table uint16) {
+	c.launching = l.ids
+	for _, k := range l.ids {
+		ln := &c.launchs[k]
+		ln.Filling, ln.Table = f, table
+		for _, p := range c.fences.points[ln.waits] {
+			if !c.pointFired(p) {
+				ln.Waits = append(ln.Waits, p)
+			}
+		}
+		ln.waits = 0
+		c.counts.Launches++
+		c.counts.ZeroedBlocks += uint64(len(ln.at))
+		c.emit(Action{Kind: DoLaunch, Launch: LaunchID(k)})
+	}
+}
+
+// Launch returns what a launch consists of. It is valid until its result is
+// told.
+func (c *Core) Launch(id LaunchID) (*Launch, error) {
+	if id < 0 || int(id) >= len(c.launchs) || !c.launchs[id].used {
+		return nil, fmt.Errorf("loadgate: launch %d: %w", id, ErrStale)
+	}
+	return &c.launchs[id].Launch, nil
+}
+
+// Launched tells that a launch is in its stream and which mark covers it. The
+// mark may be one that is yet to be recorded: it then fires with the next good
+// mark of its timeline.
+func (c *Core) Launched(id LaunchID, mark kv.Point) error {
+	if _, err := c.Launch(id); err != nil {
+		return err
+	}
+	if err := c.checkMark("launched", mark); err != nil {
+		return err
+	}
+	s := c.single(mark)
+	if c.opts.Mode.Wait == StepOrder {
+		c.steps.current.fences = c.union(c.steps.current.fences, s)
+	}
+	c.endLaunch(int32(id), s)
+	return nil
+}
+
+// LaunchFailed tells that nothing of a launch reached its stream. Its blocks
+// are dirty again, and transfers that wait for it fail with the cause.
+func (c *Core) LaunchFailed(id LaunchID, cause error) error {
+	if _, err := c.Launch(id); err != nil {
+		return err
+	}
+	if cause == nil {
+		return fmt.Errorf("loadgate: launch %d failed without a cause: %w", id, ErrInvalid)
+	}
+	waiters := c.launchs[id].waiters
+	c.launchs[id].waiters = list{}
+	for _, b := range c.launchs[id].at {
+		p, _ := c.poolOf(b)
+		c.setDirty(b, c.pools[p].NeedsZero || c.blocks[b].dirty)
+	}
+	c.endLaunch(int32(id), 0)
+	for t := waiters.head; t != 0; {
+		next := c.tickets[t-1].next
+		c.tickets[t-1].waiting = waitNone
+		c.end(t-1, cause)
+		t = next
+	}
+	return nil
+}
+
+func (c *Core) endLaunch(k int32, s set) {
+	for _, b := range c.launchs[k].at {
+		bl := &c.blocks[b]
+		bl.launch = -1
+		bl.zeroed = c.union(bl.zeroed, s)
+		for n := bl.nodes; n >= 0; n = c.nodes[n].nextInBlock {
+			hd := &c.holders[c.nodes[n].holder]
+			hd.pending--
+			hd.ready = c.union(hd.ready, s)
+		}
+		c.settleBlock(b)
+	}
+	ln := &c.launchs[k]
+	ln.used = false
+	waiters := ln.waiters
+	ln.waiters = list{}
+	c.freeLaunchs = append(c.freeLaunchs, k)
+	c.wakeAll(waiters)
+}
