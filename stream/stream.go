@@ -3,10 +3,10 @@ package stream
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
+	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
@@ -25,8 +25,8 @@ type Stream struct {
 	timeline *event.Timeline
 	owned    bool
 
-	mu     sync.Mutex
-	closed bool
+	closing *clock.Mutex // held across crossings
+	closed  bool
 }
 
 // New makes a non-blocking stream. Close destroys it.
@@ -40,7 +40,7 @@ func New(reg *event.Registry, o cuda.StreamOptions) (*Stream, error) {
 		_ = reg.Device().DestroyStream(h) // the registry is dead: its error matters
 		return nil, fmt.Errorf("stream: new %q: %w", o.Name, err)
 	}
-	return &Stream{reg: reg, handle: h, timeline: t, owned: true}, nil
+	return newStream(reg, h, t, true), nil
 }
 
 // Adopt takes a stream that someone else made and keeps owning, who must not
@@ -68,7 +68,11 @@ func Adopt(reg *event.Registry, h cuda.Stream, name string) (*Stream, error) {
 		t.Abandon()
 		return nil, fmt.Errorf("stream: adopt %q (%#x): %w", name, uint64(h), err)
 	}
-	return &Stream{reg: reg, handle: h, timeline: t}, nil
+	return newStream(reg, h, t, false), nil
+}
+
+func newStream(reg *event.Registry, h cuda.Stream, t *event.Timeline, owned bool) *Stream {
+	return &Stream{reg: reg, handle: h, timeline: t, owned: owned, closing: clock.NewMutex(reg.Clock())}
 }
 
 // Handle returns the device's handle.
@@ -108,8 +112,8 @@ func (s *Stream) Sync(ctx context.Context) error {
 // [New]. It returns [event.ErrBusy], and does nothing, while marks are open;
 // call Sync before. It is idempotent.
 func (s *Stream) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.closing.Lock()
+	defer s.closing.Unlock()
 	if s.closed {
 		return nil
 	}
