@@ -23,6 +23,10 @@ func (r *Registry) NewFeed() *Feed {
 	return f
 }
 
+// News reports whether [Feed.Next] has something to tell. It is safe to call
+// from any goroutine while no Next is under way, and cheap.
+func (f *Feed) News() bool { return f.r.moves.Load() != f.seen }
+
 // Next appends to dst, for each timeline that has advanced since the last
 // call, how far it has got. It never crosses into the device, and costs next to
 // nothing when there is no news.
