@@ -236,3 +236,17 @@ func count(up bool) int32 {
 	}
 	return -1
 }
+
+// Uses returns all work on tenancies that has not fired: by earlier and present
+// owners, and zeroing. The slice is valid until the next call.
+func (c *Core) Uses(p kv.PoolID, ts []kv.Tenancy) ([]kv.Point, error) {
+	var s set
+	for _, t := range ts {
+		b, err := c.live("uses", p, t)
+		if err != nil {
+			return nil, err
+		}
+		s = c.union(s, c.uses(b))
+	}
+	return c.points(s), nil
+}

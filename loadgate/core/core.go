@@ -60,6 +60,7 @@ type Core struct {
 	scratch   []kv.Point
 	waits     []kv.Point
 	launching []int32
+	before    []LaunchID
 	counts    Counters
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvgate/kvgate/memory/kv"
 )
@@ -188,30 +189,38 @@ func (c *Core) checkPlan(op string, p Plan) (int32, error) {
 func (c *Core) handleOf(i int32) Holder { return Holder(handle(i, c.holders[i].gen)) }
 
 // Begin returns what the step has to wait for on the device: the zeroing of its
-// own blocks, and work on them by others. From here on whatever is asked for
-// comes after this step, so the caller launches it (or gives it up) at once.
-// The points are valid until the next call.
-func (c *Core) Begin(p Plan) ([]kv.Point, error) {
+// own blocks, and work on them by others. Zeroing that has no fence yet is
+// returned by its launches: they go before the step, and it waits for their
+// marks. From here on whatever is asked for comes after this step, so the
+// caller launches it (or gives it up, or calls [Core.Unbegin]) at once. The
+// slices are valid until the next call.
+func (c *Core) Begin(p Plan) (waits []kv.Point, launches []LaunchID, err error) {
 	k, err := c.checkPlan("begin", p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	pl := &c.plans[k]
 	for _, i := range pl.holders {
-		if hd := &c.holders[i]; hd.pending > 0 || hd.dirty > 0 {
-			return nil, refuse("begin", c.handleOf(i).String(), ErrUnready)
+		if hd := &c.holders[i]; hd.dirty > 0 {
+			return nil, nil, refuse("begin", c.handleOf(i).String(), ErrUnready)
 		}
 	}
 	for _, a := range pl.extra {
 		b := c.at(a)
-		if bl := &c.blocks[b]; bl.launch >= 0 || bl.dirty {
-			return nil, c.blockError("begin", b, a.Tenancy.Generation, ErrUnready)
+		if bl := &c.blocks[b]; bl.dirty {
+			return nil, nil, c.blockError("begin", b, a.Tenancy.Generation, ErrUnready)
 		}
 	}
+	c.before = c.before[:0]
 	var s set
 	for _, i := range pl.holders {
 		hd := &c.holders[i]
 		hd.begun++
+		if hd.pending > 0 {
+			for n := hd.nodes; n >= 0; n = c.nodes[n].nextInHolder {
+				c.goesBefore(c.nodes[n].block)
+			}
+		}
 		if hd.ready == 0 {
 			continue
 		}
@@ -223,9 +232,35 @@ func (c *Core) Begin(p Plan) ([]kv.Point, error) {
 	}
 	for _, a := range pl.extra {
 		s = c.union(s, c.uses(c.at(a)))
+		c.goesBefore(c.at(a))
 	}
 	pl.state = planBegun
-	return c.points(s), nil
+	return c.points(s), c.before, nil
+}
+
+func (c *Core) goesBefore(b int32) {
+	k := LaunchID(c.blocks[b].launch)
+	if k >= 0 && !slices.Contains(c.before, k) {
+		c.before = append(c.before, k)
+	}
+}
+
+// Unbegin takes [Core.Begin] back: nothing of the step was launched, and the
+// plan is open as before.
+func (c *Core) Unbegin(p Plan) error {
+	k, err := c.plan("unbegin", p, planBegun)
+	if err != nil {
+		return err
+	}
+	pl := &c.plans[k]
+	pl.state = planOpen
+	for _, i := range pl.holders {
+		c.holders[i].begun--
+	}
+	waiters := pl.waiters
+	pl.waiters = list{}
+	c.wakeAll(waiters)
+	return nil
 }
 
 // points copies the unfired points of a set to where the caller may read them.

@@ -15,6 +15,13 @@ func (t Transfer) String() string {
 	return fmt.Sprintf("transfer %d.%d", i, gen)
 }
 
+// Slot returns a small number that no other transfer of the core has until this
+// one is over, for tables beside the core.
+func (t Transfer) Slot() int {
+	i, _ := unpack(uint64(t))
+	return int(i)
+}
+
 // Kind is the direction of a transfer. Grants, by which a peer may touch local
 // blocks, will be further kinds.
 type Kind uint8

@@ -411,8 +411,9 @@ func (w *twin) submit(t *rapid.T) {
 	}
 	require.NoError(t, err)
 	w.actions()
-	waits, err := w.c.Begin(id)
+	waits, launches, err := w.c.Begin(id)
 	require.NoError(t, err)
+	require.Empty(t, launches, "all launches were carried out")
 	for ten := range p.blocks {
 		require.False(t, w.dirty[ten], "%v is used dirty", ten)
 		for _, m := range w.zeroMark[ten] {
