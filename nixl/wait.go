@@ -33,29 +33,6 @@ func Wait(ctx context.Context, clk clock.Clock, a Agent, t Transfer, deadline ti
 	}
 }
 
-// WaitNotification takes in the notifications of agent a and returns the first
-// for which match holds, with all that came before and after it in rest; they
-// have been taken in and are the caller's to keep. Errors are those of [Wait].
-func WaitNotification(ctx context.Context, clk clock.Clock, a Agent, match func(Notification) bool, deadline time.Duration) (found Notification, rest []Notification, err error) {
-	w := activity{agent: a, what: "notification"}
-	for {
-		w.seen = a.Activity()
-		got := len(rest)
-		if rest, err = a.Notifications(rest); err != nil {
-			return Notification{}, rest, err
-		}
-		for i := got; i < len(rest); i++ {
-			if match(rest[i]) {
-				found = rest[i]
-				return found, append(rest[:i], rest[i+1:]...), nil
-			}
-		}
-		if err := clk.WaitUntil(ctx, &w, deadline); err != nil {
-			return Notification{}, rest, err
-		}
-	}
-}
-
 // activity is done when the agent may have something new.
 type activity struct {
 	agent Agent

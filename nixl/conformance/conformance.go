@@ -55,6 +55,8 @@ func (b Buffer) at(off, n uint64) nixl.Descriptor {
 
 func (b Buffer) all() []nixl.Descriptor { return []nixl.Descriptor{b.at(0, uint64(len(b.Data)))} }
 
+func anyMessage(nixl.Notification) bool { return true }
+
 var behaviours = map[string]func(*rig){
 	"read moves exactly its bytes":                 testRead,
 	"write moves exactly its bytes":                testWrite,
@@ -164,10 +166,10 @@ func (r *rig) wait(t nixl.Transfer) error {
 // message waits for the next message to a.
 func (r *rig) message(a nixl.Agent) nixl.Notification {
 	r.Helper()
-	n, rest, err := nixl.WaitNotification(context.Background(), r.Clock, a,
-		func(nixl.Notification) bool { return true }, r.Clock.Now()+patience)
+	in := nixl.NewInbox(a, r.Clock, 8)
+	n, err := in.Wait(context.Background(), anyMessage, r.Clock.Now()+patience)
 	require.NoError(r, err)
-	require.Empty(r, rest)
+	require.Zero(r, in.Len())
 	return n
 }
 

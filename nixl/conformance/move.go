@@ -114,6 +114,7 @@ func testConcurrent(r *rig) {
 				}
 				return t.Close()
 			}()
+			r.Clock.Notify()
 		})
 	}
 	done := clock.Func("posters", func() bool { return len(results) == posters })
