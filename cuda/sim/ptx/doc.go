@@ -1,0 +1,24 @@
+// Package ptx runs PTX on the CPU: the very text that is embedded for the GPU,
+// as NVRTC 11.8 makes it (PTX ISA 7.8, compute_70).
+//
+// It works in stages. [Parse] reads the text, checks every instruction,
+// modifier, type and register width, and lowers each kernel to a flat slice of
+// ops over register slots with the reconvergence point of every branch; what
+// it does not know is an error that names the instruction and its line. A
+// [Kernel] is immutable from then on. [Kernel.Start] binds it to memory,
+// geometry and parameters, and [Run.Step] executes whole thread blocks.
+//
+// Execution is warp-wide: one op works on 32 lanes. Lanes that part at a branch
+// meet again at its immediate post-dominator, kept on a reconvergence stack.
+// The warps of a thread block take turns at barriers; thread blocks run one
+// after the other, in linear order with x fastest, so a kernel whose blocks
+// wait for each other, or whose lanes spin on a lock held by their own warp,
+// ends in [ErrStepLimit].
+//
+// Addresses. Global memory is whatever the caller's [Memory] says. Addresses of
+// the .shared, .local and .param spaces are offsets from zero; as generic
+// addresses they lie in windows far above any user-space address.
+//
+// Sections named in this package's comments are those of NVIDIA's "Parallel
+// Thread Execution ISA" 7.8.
+package ptx

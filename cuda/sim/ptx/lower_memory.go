@@ -1,0 +1,440 @@
+package ptx
+
+// addr reads an address operand into the address slot and offset of an op.
+func (b *builder) addr(a arg, sp space) (slot int32, off int64, err error) {
+	if a.kind != argAddr {
+		return 0, 0, b.errorf("operand is not an address")
+	}
+	if a.off < -1<<31 || a.off > 1<<31 && a.name != "" {
+		return 0, 0, b.errorf("offset %d", a.off)
+	}
+	if a.name == "" {
+		return b.constant(uint64(a.off)), 0, nil
+	}
+	if v := b.variable(a.name); v != nil {
+		if v.space != sp {
+			return 0, 0, b.errorf("%s lies in .%s", a.name, v.space)
+		}
+		slot, err = b.variableAddress(v, 0, dtype{classUint, 64})
+		return slot, a.off, err
+	}
+	slot, reg, err := b.register(arg{kind: argName, name: a.name}, dtype{classUint, 32}, func(_, reg dtype) bool {
+		return reg.bits == 64 && reg.class != classFloat || reg.bits == 32 && reg.class != classFloat
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	if reg.bits == 32 && (sp == spaceGeneric || sp == spaceGlobal) {
+		return 0, 0, b.errorf("register %s is %s, a %s address is 64 bits", a.name, reg, sp)
+	}
+	return slot, a.off, nil
+}
+
+// accessSpace reads the state space of ld and st; generic without one.
+func accessSpace(c *cursor) space {
+	switch c.opt("global", "shared", "local", "param") {
+	case "global":
+		return spaceGlobal
+	case "shared":
+		c.opt("cta")
+		return spaceShared
+	case "local":
+		return spaceLocal
+	case "param":
+		return spaceParam
+	}
+	return spaceGeneric
+}
+
+// hints takes modifiers that change how fast an access is or how it is ordered
+// with other threads. Blocks run one by one and warps only change over at
+// barriers, so every access is as strong as the strongest.
+func hints(c *cursor, load bool) {
+	if c.opt("relaxed", "acquire", "release") != "" {
+		c.opt("cta", "gpu", "sys")
+	}
+	c.opt("volatile", "weak")
+}
+
+func cacheHints(c *cursor, load bool) {
+	if load {
+		c.opt("nc")
+		c.opt("ca", "cg", "cs", "lu", "cv")
+	} else {
+		c.opt("wb", "cg", "cs", "wt")
+	}
+	c.opt("L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate")
+	c.opt("L2::64B", "L2::128B", "L2::256B")
+}
+
+func vector(c *cursor) uint8 {
+	switch c.opt("v2", "v4") {
+	case "v2":
+		return 2
+	case "v4":
+		return 4
+	}
+	return 1
+}
+
+// access reads everything of ld and st but the registers.
+func (b *builder) access(c *cursor, load bool) (n inst, t dtype, err error) {
+	hints(c, load)
+	n.space = accessSpace(c)
+	cacheHints(c, load)
+	n.vec = vector(c)
+	if t, err = c.typ("busf", 8, 16, 32, 64); err != nil {
+		return
+	}
+	if err = c.end(); err != nil {
+		return
+	}
+	n.size = uint8(t.size())
+	if int(n.vec)*t.size() > 16 {
+		return n, t, b.errorf("vector of %d bytes; the most is 16", int(n.vec)*t.size())
+	}
+	return n, t, b.count(2, 2)
+}
+
+// elements returns the n operands of a vector, or the operand itself.
+func (b *builder) elements(a arg, n uint8) ([]arg, error) {
+	if a.kind == argVec {
+		if len(a.vec) != int(n) {
+			return nil, b.errorf("vector of %d elements instead of %d", len(a.vec), n)
+		}
+		return a.vec, nil
+	}
+	if n != 1 {
+		return nil, b.errorf("operand is no vector of %d elements", n)
+	}
+	return []arg{a}, nil
+}
+
+// put merges the fields of an access into an op.
+func (n *inst) put(acc inst, slot int32, off int64) {
+	n.space, n.size, n.vec = acc.space, acc.size, acc.vec
+	n.a, n.imm = slot, off
+}
+
+func lowerLd(b *builder, c *cursor) error {
+	acc, t, err := b.access(c, true)
+	if err != nil {
+		return err
+	}
+	slot, off, err := b.addr(b.in.args[1], acc.space)
+	if err != nil {
+		return err
+	}
+	vec, err := b.elements(b.in.args[0], acc.vec)
+	if err != nil {
+		return err
+	}
+	reg := dtype{}
+	for i, v := range vec {
+		if v.kind == argSink {
+			acc.elems[i] = b.newSlot()
+			continue
+		}
+		s, r, err := b.register(v, t, dtype.holds)
+		if err != nil {
+			return err
+		}
+		if reg.bits != 0 && reg.bits != r.bits {
+			return b.errorf("registers of different widths in one vector")
+		}
+		acc.elems[i], reg = s, r
+	}
+	if reg.bits == 0 {
+		reg = t
+	}
+	if acc.space == spaceParam {
+		if at, ok := b.fixedParam(b.in.args[1], acc.vec*acc.size); ok {
+			return b.loadFixed(acc, t, reg, at)
+		}
+	}
+	n, err := b.guarded(opLd)
+	if err != nil {
+		return err
+	}
+	if acc.space == spaceParam {
+		n.op = opLdParam
+	}
+	n.put(acc, slot, off)
+	n.elems, n.mask, n.sh = acc.elems, mask(reg.bits), 64-t.bits
+	if t.signed() {
+		n.flags |= flagSigned
+	}
+	return nil
+}
+
+// fixedParam returns the place of a parameter access that is known now, whole
+// inside the parameters and aligned; others are left to run and trap.
+func (b *builder) fixedParam(a arg, size uint8) (int, bool) {
+	if a.name == "" {
+		return 0, false
+	}
+	v := b.variable(a.name)
+	if v == nil {
+		return 0, false
+	}
+	at := int64(b.k.params[v.param].Offset) + a.off
+	return int(at), at >= 0 && at+int64(size) <= int64(b.k.paramBytes) && at%int64(size) == 0
+}
+
+// loadFixed makes a load of a parameter at a known place a move from a slot
+// that the launch fills.
+func (b *builder) loadFixed(acc inst, t, reg dtype, at int) error {
+	for i := range int(acc.vec) {
+		key := paramSlot{off: at + i*int(acc.size), size: int(acc.size), signed: t.signed(), mask: mask(reg.bits)}
+		s, ok := b.paramSlots[key]
+		if !ok {
+			s = b.newSlot()
+			b.paramSlots[key] = s
+			in := key
+			in.slot = s
+			b.k.paramIn = append(b.k.paramIn, in)
+		}
+		n, err := b.guarded(opMov)
+		if err != nil {
+			return err
+		}
+		n.d, n.a = acc.elems[i], s
+	}
+	return nil
+}
+
+func lowerSt(b *builder, c *cursor) error {
+	acc, t, err := b.access(c, false)
+	if err != nil {
+		return err
+	}
+	if acc.space == spaceParam {
+		return b.errorf("store to a parameter")
+	}
+	slot, off, err := b.addr(b.in.args[0], acc.space)
+	if err != nil {
+		return err
+	}
+	vec, err := b.elements(b.in.args[1], acc.vec)
+	if err != nil {
+		return err
+	}
+	for i, v := range vec {
+		if acc.elems[i], err = b.stored(v, t); err != nil {
+			return err
+		}
+	}
+	n, err := b.guarded(opSt)
+	if err != nil {
+		return err
+	}
+	n.put(acc, slot, off)
+	n.elems = acc.elems
+	return nil
+}
+
+// stored is the source of a store: a register may be wider than what is stored.
+func (b *builder) stored(v arg, t dtype) (int32, error) {
+	if v.kind == argName && b.variable(v.name) == nil {
+		if _, ok := specialNames[v.name]; !ok {
+			s, _, err := b.register(v, t, dtype.holds)
+			return s, err
+		}
+	}
+	return b.source(v, t)
+}
+
+// The operations of atom and red.
+const (
+	atomAdd = iota
+	atomMinU
+	atomMinS
+	atomMaxU
+	atomMaxS
+	atomAnd
+	atomOr
+	atomXor
+	atomExch
+	atomCas
+	atomInc
+	atomDec
+	atomAddF
+)
+
+func lowerAtom(b *builder, c *cursor) error {
+	red := b.in.name == "red"
+	if c.opt("relaxed", "acquire", "release", "acq_rel") != "" {
+		c.opt("cta", "gpu", "sys")
+	}
+	sp := spaceGeneric
+	switch c.opt("global", "shared") {
+	case "global":
+		sp = spaceGlobal
+	case "shared":
+		c.opt("cta")
+		sp = spaceShared
+	}
+	c.opt("cta", "gpu", "sys")
+	names := []string{"add", "min", "max", "and", "or", "xor", "inc", "dec"}
+	if !red {
+		names = append(names, "exch", "cas")
+	}
+	what, err := c.one(names...)
+	if err != nil {
+		return err
+	}
+	classes := map[string]string{"add": "usf", "min": "us", "max": "us", "and": "b", "or": "b", "xor": "b",
+		"inc": "u", "dec": "u", "exch": "b", "cas": "b"}[what]
+	widths := []uint8{32, 64}
+	if what == "inc" || what == "dec" {
+		widths = widths[:1]
+	}
+	t, err := c.typ(classes, widths...)
+	if err != nil {
+		return err
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	sub := map[string]uint8{"add": atomAdd, "min": atomMinU, "max": atomMaxU, "and": atomAnd, "or": atomOr,
+		"xor": atomXor, "exch": atomExch, "cas": atomCas, "inc": atomInc, "dec": atomDec}[what]
+	switch {
+	case t.class == classFloat:
+		sub = atomAddF
+	case t.signed() && sub == atomMinU:
+		sub = atomMinS
+	case t.signed() && sub == atomMaxU:
+		sub = atomMaxS
+	}
+	at, want := 0, 2
+	if !red {
+		at, want = 1, 3
+	}
+	if what == "cas" {
+		want++
+	}
+	if err := b.count(want, want); err != nil {
+		return err
+	}
+	d := b.newSlot()
+	if !red {
+		if d, err = b.dest(0, t); err != nil {
+			return err
+		}
+	}
+	a, err := b.arg(at)
+	if err != nil {
+		return err
+	}
+	slot, off, err := b.addr(a, sp)
+	if err != nil {
+		return err
+	}
+	x, err := b.src(at+1, t)
+	if err != nil {
+		return err
+	}
+	y := int32(0)
+	if what == "cas" {
+		if y, err = b.src(at+2, t); err != nil {
+			return err
+		}
+	}
+	n, err := b.guarded(opAtom)
+	if err != nil {
+		return err
+	}
+	n.put(inst{space: sp, size: uint8(t.size()), vec: 1}, slot, off)
+	n.width(t)
+	n.d, n.b, n.c, n.sub = d, x, y, sub
+	return nil
+}
+
+// lowerPrefetch checks a prefetch, which does nothing here.
+func lowerPrefetch(b *builder, c *cursor) error {
+	sp := spaceGeneric
+	switch c.opt("global", "local") {
+	case "global":
+		sp = spaceGlobal
+	case "local":
+		sp = spaceLocal
+	}
+	if _, err := c.one("L1", "L2", "L2::evict_last", "L2::evict_normal"); err != nil {
+		return err
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	if err := b.count(1, 1); err != nil {
+		return err
+	}
+	a, err := b.arg(0)
+	if err != nil {
+		return err
+	}
+	if _, _, err = b.addr(a, sp); err != nil {
+		return err
+	}
+	_, err = b.guarded(opNop)
+	return err
+}
+
+// lowerCvta moves an address between a state space and the generic one: an
+// addition of the window's base, or nothing for global memory.
+func lowerCvta(b *builder, c *cursor) error {
+	to := c.opt("to") != ""
+	where, err := c.one("global", "shared", "local", "param")
+	if err != nil {
+		return err
+	}
+	if where == "shared" {
+		c.opt("cta")
+	}
+	t, err := c.typ("u", 64)
+	if err != nil {
+		return err
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	n, err := b.one(opMov, t)
+	if err != nil {
+		return err
+	}
+	base := map[string]uint64{"shared": windowShared, "local": windowLocal, "param": windowParam}[where]
+	if base == 0 {
+		return nil
+	}
+	o := opAdd
+	if to {
+		o = opSub
+	}
+	at := len(b.code) - 1
+	s := b.constant(base)
+	n = &b.code[at]
+	n.op, n.b = o, s
+	return nil
+}
+
+// lowerFence is membar and fence: with one warp running at a time memory is
+// always in order.
+func lowerFence(b *builder, c *cursor) error {
+	if b.in.name == "membar" {
+		if _, err := c.one("cta", "gl", "sys", "gpu"); err != nil {
+			return err
+		}
+	} else {
+		c.opt("sc", "acq_rel")
+		if _, err := c.one("cta", "gpu", "sys"); err != nil {
+			return err
+		}
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	if err := b.count(0, 0); err != nil {
+		return err
+	}
+	_, err := b.guarded(opNop)
+	return err
+}
