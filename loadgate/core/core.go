@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/kvgate/kvgate/memory/kv"
 )
@@ -78,13 +77,13 @@ func New(pools []Pool, o Options) (*Core, error) {
 	if o.HoldLimit < 0 {
 		return nil, fmt.Errorf("loadgate: hold limit %d: %w", o.HoldLimit, ErrInvalid)
 	}
-	if len(pools) == 0 || len(pools) > math.MaxUint16 {
+	if len(pools) == 0 || len(pools) > 1<<16-1 {
 		return nil, fmt.Errorf("loadgate: %d pools: %w", len(pools), ErrInvalid)
 	}
 	c := &Core{opts: o}
 	total := 0
 	for i, p := range pools {
-		if p.Blocks <= 0 || p.Blocks > math.MaxInt32-total {
+		if p.Blocks <= 0 || p.Blocks > 1<<31-1-total {
 			return nil, fmt.Errorf("loadgate: pool %d (%s): %d blocks: %w", i, p.Name, p.Blocks, ErrInvalid)
 		}
 		if p.BlockBytes == 0 {
