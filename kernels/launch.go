@@ -40,14 +40,28 @@ func (s *Set) ZeroBlocksAt(b *cuda.Batch, stream cuda.Stream, t *Table, ids List
 // one row end to end in the order of t's segments; 0 resets to zeros. Row must
 // stay as it is until the launch has run, and must not be one of the rows. It
 // is copied fastest when each region lies as far from a 16-byte boundary there
-// as in the rows.
+// as in the rows. A table whose regions share bytes can be reset to zeros only.
 func (s *Set) ResetState(b *cuda.Batch, stream cuda.Stream, t *Table, ids []kv.Block, row cuda.DevicePtr) error {
+	if err := t.checkRow(row); err != nil {
+		return err
+	}
 	return s.launch(b, stream, resetState, t, row, ids)
 }
 
 // ResetStateAt is [Set.ResetState] for ids in memory, in a single launch.
 func (s *Set) ResetStateAt(b *cuda.Batch, stream cuda.Stream, t *Table, ids List, row cuda.DevicePtr) error {
+	if err := t.checkRow(row); err != nil {
+		return err
+	}
 	return s.launchAt(b, stream, resetState, t, row, ids)
+}
+
+// checkRow refuses a row that would give a byte two values in one launch.
+func (t *Table) checkRow(row cuda.DevicePtr) error {
+	if row != 0 && t.overlap {
+		return fmt.Errorf("kernels: pool %d: reset to a row: pages of a block share bytes: %w", t.layout.Pool, cuda.ErrInvalidValue)
+	}
+	return nil
 }
 
 // ChecksumBlocks adds the checksums of the listed blocks: one 64-bit word for

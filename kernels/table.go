@@ -21,6 +21,7 @@ type Table struct {
 	first   uint32 // lowest id that is written
 	span    uint32 // how many ids from there on are
 	resting bool   // nothing to launch: no segments
+	overlap bool   // pages of one block share bytes
 	closed  bool
 }
 
@@ -29,21 +30,27 @@ type Table struct {
 //
 // The error wraps [layout.ErrTable] when the table makes no sense or when a
 // segment leaves its allocation, and names segment and block.
-func NewTable(dev cuda.Device, t layout.Table) (*Table, error) {
-	t.Segments = append([]layout.Segment(nil), t.Segments...)
-	if err := t.Validate(); err != nil {
+func NewTable(dev cuda.Device, t layout.Table) (*Table, error) { return newTable(dev, t, 0) }
+
+// newTable is NewTable with tiles of at most size bytes; 0 leaves it to tileSize.
+func newTable(dev cuda.Device, t layout.Table, size uint64) (*Table, error) {
+	m, err := layout.NewMap(t)
+	if err != nil {
 		return nil, err
 	}
+	t = *m.Table() // has its own segments
 	if err := checkAllocations(dev, &t); err != nil {
 		return nil, err
 	}
-	k := &Table{dev: dev, layout: t, first: uint32(t.First())}
+	k := &Table{dev: dev, layout: t, first: uint32(t.First()), overlap: m.Overlapping()}
 	k.span = uint32(t.Blocks) - k.first
 	if len(t.Segments) == 0 {
 		k.resting = true
 		return k, nil
 	}
-	size := tileSize(&t)
+	if size == 0 {
+		size = tileSize(&t)
+	}
 	if n := tileCount(&t, size); n > maxLaunchTiles {
 		return nil, fmt.Errorf("kernels: pool %d: blocks of %d bytes make %d tiles, want at most %d: %w",
 			t.Pool, t.Bytes(), n, uint64(maxLaunchTiles), layout.ErrTable)
@@ -52,7 +59,6 @@ func NewTable(dev cuda.Device, t layout.Table) (*Table, error) {
 	tiles := cut(&t, k.origin, size)
 	k.count = uint32(len(tiles))
 	bytes := tileBytesOf(tiles)
-	var err error
 	k.tiles, err = dev.Alloc(uint64(len(bytes)), cuda.AllocOptions{Name: fmt.Sprintf("segments of pool %d", t.Pool)})
 	if err != nil {
 		return nil, fmt.Errorf("kernels: pool %d: %w", t.Pool, err)

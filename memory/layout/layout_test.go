@@ -170,6 +170,11 @@ func TestAgainstPlainTwin(t *testing.T) {
 			return
 		}
 		require.NoError(t, err)
+		twice := false
+		for _, p := range places {
+			twice = twice || len(p) > 1
+		}
+		require.Equal(t, twice, m.Overlapping())
 		for range 20 {
 			address := rapid.Uint64Range(80, 320).Draw(t, "address")
 			n := rapid.Uint64Range(1, 30).Draw(t, "n")

@@ -55,6 +55,11 @@ func NewMap(t Table) (*Map, error) {
 // Table returns the table that the map was made of. It must not be changed.
 func (m *Map) Table() *Table { return &m.table }
 
+// Overlapping reports whether pages of one block share bytes.
+func (m *Map) Overlapping() bool {
+	return slices.ContainsFunc(m.zones, func(z zone) bool { return z.overlap })
+}
+
 // arrange checks a table and cuts it into zones.
 func arrange(t *Table) ([]zone, error) {
 	if err := t.checkSizes(); err != nil {

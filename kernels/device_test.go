@@ -1,0 +1,438 @@
+package kernels
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/memory/kv"
+	"github.com/kvgate/kvgate/memory/layout"
+)
+
+// testingT is what tests and property tests have in common.
+type testingT interface {
+	require.TestingT
+	Helper()
+}
+
+// rig is a device with the kernels loaded, and an arena that is filled with
+// 0xA5 before each use.
+type rig struct {
+	dev    cuda.Device
+	set    *Set
+	stream cuda.Stream
+	arena  uint64
+	size   uint64
+}
+
+func newRig(t testing.TB, size uint64) *rig {
+	r := &rig{dev: openDevice(t), size: size}
+	var err error
+	r.set, err = Load(r.dev)
+	require.NoError(t, err)
+	r.stream, err = r.dev.NewStream(cuda.StreamOptions{Name: "test"})
+	require.NoError(t, err)
+	r.arena = r.alloc(t, size)
+	return r
+}
+
+func (r *rig) alloc(t testingT, size uint64) uint64 {
+	p, err := r.dev.Alloc(size, cuda.AllocOptions{Name: "test"})
+	require.NoError(t, err)
+	return uint64(p)
+}
+
+func (r *rig) upload(t testingT, data []byte) cuda.DevicePtr {
+	p := cuda.DevicePtr(r.alloc(t, uint64(max(len(data), 1))))
+	require.NoError(t, r.dev.Write(p, data))
+	return p
+}
+
+func (r *rig) free(t testingT, p cuda.DevicePtr) { require.NoError(t, r.dev.Free(p)) }
+
+func (r *rig) run(t testingT, fill func(*cuda.Batch) error) {
+	t.Helper()
+	var b cuda.Batch
+	require.NoError(t, fill(&b))
+	require.NoError(t, r.dev.Submit(&b))
+	require.NoError(t, r.dev.SyncStream(context.Background(), r.stream))
+}
+
+func (r *rig) read(t testingT, address, n uint64) []byte {
+	b := make([]byte, n)
+	require.NoError(t, r.dev.Read(b, cuda.DevicePtr(address)))
+	return b
+}
+
+func (r *rig) table(t testingT, l layout.Table, tile uint64) *Table {
+	t.Helper()
+	table, err := newTable(r.dev, l, tile)
+	require.NoError(t, err)
+	return table
+}
+
+// pages calls f with the bytes of every page of a block within an arena.
+func pages(l *layout.Table, arena uint64, mem []byte, b kv.Block, f func(segment int, page []byte)) {
+	for i, s := range l.Segments {
+		at := s.Address(b) - arena
+		f(i, mem[at:at+s.Page])
+	}
+}
+
+func written(l *layout.Table, id kv.Block) bool { return id >= l.First() && int(id) < l.Blocks }
+
+// The plain twins of the kernels, on an arena in Go memory.
+func plainZero(l *layout.Table, arena uint64, mem []byte, ids []kv.Block) {
+	for _, id := range ids {
+		if written(l, id) {
+			pages(l, arena, mem, id, func(_ int, p []byte) { clear(p) })
+		}
+	}
+}
+
+func plainReset(l *layout.Table, arena uint64, mem []byte, ids []kv.Block, row []byte) {
+	for _, id := range ids {
+		if written(l, id) {
+			rest := row
+			pages(l, arena, mem, id, func(_ int, p []byte) { rest = rest[copy(p, rest):] })
+		}
+	}
+}
+
+func plainChecksums(l *layout.Table, arena uint64, mem []byte, ids []kv.Block) []uint64 {
+	sums := make([]uint64, len(ids))
+	for i, id := range ids {
+		if !written(l, id) {
+			continue
+		}
+		var all [][]byte
+		pages(l, arena, mem, id, func(_ int, p []byte) { all = append(all, p) })
+		sums[i] = Checksum(all...)
+	}
+	return sums
+}
+
+func requireSame(t testingT, want, got []byte, what string) {
+	t.Helper()
+	if bytes.Equal(want, got) {
+		return
+	}
+	i := 0
+	for want[i] == got[i] {
+		i++
+	}
+	require.Failf(t, "bytes differ", "%s: byte %d is %#x, want %#x", what, i, got[i], want[i])
+}
+
+// check runs all three kernels on a table and compares the whole arena, gaps
+// and neighbours included, with the plain twins. Lists go into the launch
+// arguments, or into memory behind a count.
+func (r *rig) check(t testingT, l layout.Table, tile uint64, ids []kv.Block, inMemory bool) {
+	t.Helper()
+	table := r.table(t, l, tile)
+	mem := make([]byte, r.size)
+	rng := rand.NewChaCha8([32]byte{1})
+	rng.Read(mem)
+	require.NoError(t, r.dev.Write(cuda.DevicePtr(r.arena), mem))
+	row := make([]byte, l.Bytes())
+	rng.Read(row)
+	// One byte off: the copy then has to do without common alignment.
+	rowAt := r.upload(t, append([]byte{0}, row...))
+	rowOff := cuda.DevicePtr(len(ids) % 2)
+	if rowOff == 0 {
+		require.NoError(t, r.dev.Write(rowAt, row))
+	}
+	sumsAt := r.upload(t, bytes.Repeat([]byte{0xEE}, 8*(len(ids)+1)))
+
+	var list List
+	if inMemory {
+		beyond := append(slices.Clone(ids), 1, 1, 1) // behind the count: not to be used
+		list = List{IDs: r.upload(t, idBytes(beyond)), Max: len(beyond) - 1,
+			Count: r.upload(t, binary.LittleEndian.AppendUint32(nil, uint32(len(ids))))}
+		sumsAt = r.upload(t, bytes.Repeat([]byte{0xEE}, 8*(list.Max+1)))
+	}
+	sums := func() []byte { return r.read(t, uint64(sumsAt), 8*uint64(len(ids))) }
+	wantSums := func() []byte {
+		var b []byte
+		for _, s := range plainChecksums(&l, r.arena, mem, ids) {
+			b = binary.LittleEndian.AppendUint64(b, s)
+		}
+		return b
+	}
+
+	r.run(t, func(b *cuda.Batch) error {
+		if inMemory {
+			return r.set.ChecksumBlocksAt(b, r.stream, table, list, sumsAt)
+		}
+		return r.set.ChecksumBlocks(b, r.stream, table, ids, sumsAt)
+	})
+	requireSame(t, wantSums(), sums(), "checksums")
+	requireSame(t, mem, r.read(t, r.arena, r.size), "arena after a checksum")
+
+	r.run(t, func(b *cuda.Batch) error {
+		if inMemory {
+			return r.set.ZeroBlocksAt(b, r.stream, table, list)
+		}
+		return r.set.ZeroBlocks(b, r.stream, table, ids)
+	})
+	plainZero(&l, r.arena, mem, ids)
+	requireSame(t, mem, r.read(t, r.arena, r.size), "arena after zeroing")
+
+	if table.overlap {
+		require.ErrorIs(t, r.set.ResetState(new(cuda.Batch), r.stream, table, ids, rowAt), cuda.ErrInvalidValue)
+		require.ErrorIs(t, r.set.ResetStateAt(new(cuda.Batch), r.stream, table, list, rowAt), cuda.ErrInvalidValue)
+	} else {
+		r.run(t, func(b *cuda.Batch) error {
+			if inMemory {
+				return r.set.ResetStateAt(b, r.stream, table, list, rowAt+rowOff)
+			}
+			return r.set.ResetState(b, r.stream, table, ids, rowAt+rowOff)
+		})
+		plainReset(&l, r.arena, mem, ids, row)
+		requireSame(t, mem, r.read(t, r.arena, r.size), "arena after a reset to a row")
+	}
+
+	r.run(t, func(b *cuda.Batch) error {
+		return r.set.ChecksumBlocks(b, r.stream, table, ids, sumsAt)
+	})
+	requireSame(t, wantSums(), sums(), "checksums after the reset")
+
+	r.run(t, func(b *cuda.Batch) error {
+		if inMemory {
+			return r.set.ResetStateAt(b, r.stream, table, list, 0)
+		}
+		return r.set.ResetState(b, r.stream, table, ids, 0)
+	})
+	plainZero(&l, r.arena, mem, ids)
+	requireSame(t, mem, r.read(t, r.arena, r.size), "arena after a reset to zeros")
+
+	require.NoError(t, table.Close())
+	r.free(t, rowAt)
+	r.free(t, sumsAt)
+	if inMemory {
+		r.free(t, list.IDs)
+		r.free(t, list.Count)
+	}
+}
+
+// All 256 pairs of base and span modulo 16, with pages of a few bytes, of some
+// vectors (15 rows of 92 bytes are 1,380), and of more than one unrolled turn.
+func TestEveryAlignment(t *testing.T) {
+	r := newRig(t, 64<<10)
+	for base := range uint64(16) {
+		for span := range uint64(16) {
+			l := layout.Table{Blocks: 3}
+			at := r.arena + 256 + base
+			for _, page := range []uint64{span, 1376 + span, 8192 + span} {
+				if page > 0 {
+					stride := page + 1 + (base*7+span)%16
+					l.Segments = append(l.Segments, layout.Segment{Base: at, Stride: stride, Page: page})
+					at += (3*stride + 64) &^ 15
+				}
+			}
+			r.check(t, l, 0, []kv.Block{2, 1}[:1+span%2], base%2 == 0)
+		}
+	}
+}
+
+// Page sizes that differ under one id, as reported: 8,448, 41,984 and 73,728
+// bytes, with small ones beside them.
+func TestMixedPageSizes(t *testing.T) {
+	r := newRig(t, 1<<20)
+	l := layout.Table{Blocks: 4}
+	at := r.arena
+	for _, page := range []uint64{8448, 73728, 1168, 41984, 1380, 4} {
+		l.Segments = append(l.Segments, layout.Segment{Base: at, Stride: page, Page: page})
+		at += 4 * page
+	}
+	for _, inMemory := range []bool{false, true} {
+		r.check(t, l, 0, []kv.Block{3, 1}, inMemory)
+	}
+}
+
+func TestIDsThatAreSkipped(t *testing.T) {
+	r := newRig(t, 4096)
+	for name, ids := range map[string][]kv.Block{
+		"null":         {0},
+		"padding":      {-1, 2, -1},
+		"lowest":       {math.MinInt32},
+		"highest":      {math.MaxInt32, 5},
+		"not of pool":  {6, 7, 100, 1},
+		"duplicates":   {3, 3, 1, 3},
+		"only padding": {-1, -7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, realNull := range []bool{false, true} {
+				l := layout.Table{Blocks: 6, RealNull: realNull,
+					Segments: []layout.Segment{{Base: r.arena + 1024, Stride: 300, Page: 299}}}
+				r.check(t, l, 0, ids, false)
+				r.check(t, l, 0, ids, true)
+			}
+		})
+	}
+}
+
+// A recurrent layer whose state is three regions of different size and type:
+// convolution state in bf16, SSM state in fp32, a small record. All of a row is
+// cleared, whatever NaNs are in it, and nothing of its neighbours.
+func TestStateOfSeveralRegions(t *testing.T) {
+	const conv, ssm, record = 3 * 1024 * 2, 4 * 64 * 64 * 4, 12
+	const row = conv + ssm + record
+	r := newRig(t, 6*row)
+	l := layout.Table{Blocks: 6, RealNull: true, Segments: []layout.Segment{
+		{Base: r.arena, Stride: row, Page: conv},
+		{Base: r.arena + conv, Stride: row, Page: ssm},
+		{Base: r.arena + conv + ssm, Stride: row, Page: record},
+	}}
+	table := r.table(t, l, 0)
+	nan := bytes.Repeat([]byte{0xC0, 0x7F}, 6*row/2) // a NaN in bf16 and in fp32
+	require.NoError(t, r.dev.Write(cuda.DevicePtr(r.arena), nan))
+	r.run(t, func(b *cuda.Batch) error {
+		return r.set.ResetState(b, r.stream, table, []kv.Block{0, 3}, 0)
+	})
+	got := r.read(t, r.arena, 6*row)
+	for b := range 6 {
+		want := nan[b*row : (b+1)*row]
+		if b == 0 || b == 3 {
+			want = make([]byte, row)
+		}
+		requireSame(t, want, got[b*row:(b+1)*row], fmt.Sprintf("row %d", b))
+	}
+	r.check(t, l, 0, []kv.Block{5, 0, 2}, false)
+}
+
+func TestManySegments(t *testing.T) {
+	for _, n := range []uint64{65535, 65536, 65537} {
+		r := newRig(t, n*3*20)
+		l := layout.Table{Blocks: 3}
+		for i := range n {
+			l.Segments = append(l.Segments, layout.Segment{Base: r.arena + 60*i, Stride: 20, Page: 17})
+		}
+		table := r.table(t, l, 0)
+		mem := bytes.Repeat([]byte{0xA5}, int(r.size))
+		require.NoError(t, r.dev.Write(cuda.DevicePtr(r.arena), mem))
+		r.run(t, func(b *cuda.Batch) error { return r.set.ZeroBlocks(b, r.stream, table, []kv.Block{1}) })
+		plainZero(&l, r.arena, mem, []kv.Block{1})
+		requireSame(t, mem, r.read(t, r.arena, r.size), fmt.Sprintf("%d segments", n))
+	}
+}
+
+func TestAMillionIDs(t *testing.T) {
+	const n = 1_000_000
+	r := newRig(t, 4*(n+2))
+	l := layout.Table{Blocks: n + 2, Segments: []layout.Segment{{Base: r.arena, Stride: 4, Page: 3}}}
+	table := r.table(t, l, 0)
+	mem := bytes.Repeat([]byte{0xA5}, int(r.size))
+	require.NoError(t, r.dev.Write(cuda.DevicePtr(r.arena), mem))
+	ids := sequence(n)
+	list := List{IDs: r.upload(t, idBytes(ids)), Max: n}
+	r.run(t, func(b *cuda.Batch) error {
+		err := r.set.ZeroBlocksAt(b, r.stream, table, list)
+		require.Equal(t, 1, b.Len())
+		return err
+	})
+	plainZero(&l, r.arena, mem, ids)
+	requireSame(t, mem, r.read(t, r.arena, r.size), "arena")
+}
+
+// The count of a list in memory is read when the kernel runs, and never taken
+// for more than the list holds.
+func TestCountInMemory(t *testing.T) {
+	r := newRig(t, 1600)
+	l := layout.Table{Blocks: 16, Segments: []layout.Segment{{Base: r.arena, Stride: 100, Page: 100}}}
+	table := r.table(t, l, 0)
+	ids := sequence(5)
+	count := r.upload(t, make([]byte, 4))
+	list := List{IDs: r.upload(t, idBytes(ids)), Max: 3, Count: count}
+	var b cuda.Batch
+	require.NoError(t, r.set.ZeroBlocksAt(&b, r.stream, table, list))
+	for _, n := range []uint32{0, 2, 3, 4, math.MaxUint32} {
+		mem := bytes.Repeat([]byte{0xA5}, int(r.size))
+		require.NoError(t, r.dev.Write(cuda.DevicePtr(r.arena), mem))
+		require.NoError(t, r.dev.Write(count, binary.LittleEndian.AppendUint32(nil, n)))
+		require.NoError(t, r.dev.Submit(&b))
+		require.NoError(t, r.dev.SyncStream(context.Background(), r.stream))
+		plainZero(&l, r.arena, mem, ids[:min(n, 3)])
+		requireSame(t, mem, r.read(t, r.arena, r.size), fmt.Sprintf("count %d", n))
+	}
+}
+
+func TestChecksumDoesNotDependOnTheLaunch(t *testing.T) {
+	r := newRig(t, 64<<10)
+	mem := make([]byte, r.size)
+	rand.NewChaCha8([32]byte{2}).Read(mem)
+	require.NoError(t, r.dev.Write(cuda.DevicePtr(r.arena), mem))
+	l := layout.Table{Blocks: 3, RealNull: true, Segments: []layout.Segment{
+		{Base: r.arena + 8, Stride: 9001, Page: 9001}, {Base: r.arena + 30000, Stride: 5000, Page: 4444}}}
+	ids := []kv.Block{0, 2, 1, 2}
+	want := plainChecksums(&l, r.arena, mem, ids)
+	sums := r.upload(t, make([]byte, 8*len(ids)))
+	for _, tile := range []uint64{128, 1024, 0} {
+		for _, sms := range []int{1, 3, 132} {
+			table := r.table(t, l, tile)
+			r.set.sms = sms
+			r.run(t, func(b *cuda.Batch) error { return r.set.ChecksumBlocks(b, r.stream, table, ids, sums) })
+			got := r.read(t, uint64(sums), 8*uint64(len(ids)))
+			for i, w := range want {
+				require.Equal(t, w, binary.LittleEndian.Uint64(got[8*i:]), "id %d, tiles of %d, %d SMs", i, tile, sms)
+			}
+			require.NoError(t, table.Close())
+		}
+	}
+}
+
+func TestChecksumTellsBlocksApart(t *testing.T) {
+	a := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 4)
+	swapped := slices.Clone(a)
+	swapped[0], swapped[8] = 9, swapped[0]
+	moved := slices.Clone(swapped)
+	moved[0], moved[8], moved[16] = 1, 1, 9
+	sums := map[uint64]string{}
+	for name, p := range map[string][][]byte{
+		"plain": {a}, "swapped": {swapped}, "moved": {moved}, "zeros": {make([]byte, 32)},
+		"fewer zeros": {make([]byte, 24)}, "nothing": nil, "a zero more": {append(slices.Clone(a), 0)},
+	} {
+		s := Checksum(p...)
+		require.Empty(t, sums[s], "%s has the checksum of %s", name, sums[s])
+		sums[s] = name
+	}
+}
+
+func TestAgainstPlainTwins(t *testing.T) {
+	r := newRig(t, 16<<10)
+	rapid.Check(t, func(t *rapid.T) {
+		l := layout.Table{Blocks: rapid.IntRange(1, 6).Draw(t, "blocks"), RealNull: rapid.Bool().Draw(t, "real null")}
+		at := r.arena + rapid.Uint64Range(0, 300).Draw(t, "start")
+		if rapid.Bool().Draw(t, "block outermost") {
+			stride := rapid.Uint64Range(20, 2000).Draw(t, "stride")
+			for range rapid.IntRange(1, 4).Draw(t, "segments") {
+				off := rapid.Uint64Range(0, stride-1).Draw(t, "offset")
+				l.Segments = append(l.Segments, layout.Segment{Base: at + off, Stride: stride,
+					Page: rapid.Uint64Range(1, stride-off).Draw(t, "page")})
+			}
+		} else {
+			for range rapid.IntRange(1, 4).Draw(t, "segments") {
+				stride := rapid.Uint64Range(1, 600).Draw(t, "stride")
+				l.Segments = append(l.Segments, layout.Segment{Base: at, Stride: stride,
+					Page: rapid.Uint64Range(1, stride).Draw(t, "page")})
+				at += stride*uint64(l.Blocks) + rapid.Uint64Range(0, 40).Draw(t, "gap")
+			}
+		}
+		ids := rapid.SliceOfN(rapid.Int32Range(-2, 8), 1, 70).Draw(t, "ids")
+		blocks := make([]kv.Block, len(ids))
+		for i, id := range ids {
+			blocks[i] = kv.Block(id)
+		}
+		r.set.sms = rapid.IntRange(1, 5).Draw(t, "SMs")
+		r.check(t, l, 128<<rapid.IntRange(0, 4).Draw(t, "tile"), blocks, rapid.Bool().Draw(t, "in memory"))
+	})
+}
