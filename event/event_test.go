@@ -333,7 +333,7 @@ func TestErrorSurfacesWithoutMovement(t *testing.T) {
 			require.NoError(t, <-waited)
 			f = r.mark(r.timeline("c"))
 			go func() { waited <- f.Wait(context.Background()) }()
-			time.Sleep(time.Millisecond)
+			require.NoError(t, r.reg.Clock().Sleep(context.Background(), time.Millisecond))
 			dev.Kill(cuda.ErrLaunchFailed)
 			require.ErrorIs(t, <-waited, cuda.ErrLaunchFailed)
 			dev.Kill(nil)

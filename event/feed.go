@@ -2,6 +2,7 @@ package event
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/kvgate/kvgate/memory/kv"
 )
@@ -10,7 +11,7 @@ import (
 // goroutine at a time.
 type Feed struct {
 	r    *Registry
-	seen uint64
+	seen atomic.Uint64
 }
 
 // NewFeed returns a feed that first tells of every timeline that has a
@@ -23,28 +24,28 @@ func (r *Registry) NewFeed() *Feed {
 	return f
 }
 
-// News reports whether [Feed.Next] has something to tell. It is safe to call
-// from any goroutine while no Next is under way, and cheap.
-func (f *Feed) News() bool { return f.r.moves.Load() != f.seen }
+// News reports whether [Feed.Next] has something to tell. It is cheap and safe
+// to call from any goroutine.
+func (f *Feed) News() bool { return f.r.moves.Load() != f.seen.Load() }
 
 // Next appends to dst, for each timeline that has advanced since the last
 // call, how far it has got. It never crosses into the device, and costs next to
 // nothing when there is no news.
 func (f *Feed) Next(dst []kv.Point) []kv.Point {
 	r := f.r
-	if r.moves.Load() == f.seen {
+	if r.moves.Load() == f.seen.Load() {
 		return dst
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	closed := false
 	for _, t := range r.timelines {
-		if t.moved > f.seen {
+		if t.moved > f.seen.Load() {
 			dst = append(dst, kv.Point{Timeline: t.id, Seq: t.Completed()})
 		}
 		closed = closed || t.closed
 	}
-	f.seen = r.moves.Load()
+	f.seen.Store(r.moves.Load())
 	if closed {
 		r.prune()
 	}

@@ -292,7 +292,7 @@ func (r *Registry) prune() {
 			return false
 		}
 		for _, f := range r.feeds {
-			if f.seen < t.moved {
+			if f.seen.Load() < t.moved {
 				return false
 			}
 		}

@@ -1,0 +1,89 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+)
+
+// backends are the packages that implement cuda.Device, or choose one that
+// does. Libraries take the interface.
+var backends = []string{"cuda/sim", "cuda/driver", "cuda/softcuda", "cuda/gorgonia", "cuda/nvml", "cuda/auto"}
+
+// only says that the packages in from may import of this module nothing but the
+// listed packages (with what is below them) and each other. Standard, where
+// not nil, lists the other packages that they may import.
+type only struct {
+	from     string
+	exact    bool // from alone, without what is below it
+	allow    []string
+	standard []string
+	tests    bool // holds for test files, too
+}
+
+var layers = []only{
+	{from: "cuda", exact: true},
+	{from: "internal/clock", tests: true},
+	{from: "internal/fifo"},
+	{from: "internal/dl"},
+	{from: "internal/vtime", allow: []string{"internal/clock"}},
+	{from: "memory/kv", standard: []string{"fmt", "math"}},
+	{from: "memory/layout", allow: []string{"memory/kv"}},
+	{from: "event", allow: []string{"cuda", "internal", "memory/kv"}},
+	{from: "stream", allow: []string{"cuda", "internal", "memory/kv", "event"}},
+	{from: "memory", exact: true, allow: []string{"cuda", "internal", "memory/kv", "memory/layout", "event", "stream"}},
+	{from: "kernels", allow: []string{"cuda", "internal", "memory", "event", "stream"}},
+	{from: "nixl/softnic", allow: []string{"nixl", "internal/clock", "internal/vtime"}},
+	{from: "nixl", allow: []string{"internal/clock", "internal/dl", "internal/abi"}},
+	{from: "loadgate/core", allow: []string{"memory/kv"}, standard: []string{"errors", "fmt", "math/bits", "slices"}},
+	{from: "loadgate", allow: []string{"cuda", "event", "stream", "memory", "kernels", "nixl", "internal"}},
+}
+
+// Imports checks that imports go one way: event, stream, memory, kernels, each
+// on those before it and on cuda; nixl knows nothing of cuda; the gate's core
+// is plain; and no library but those for it knows a back end.
+func Imports(f *File) []string {
+	var found []string
+	for _, p := range f.Imports() {
+		if why := refuse(f, p); why != "" {
+			found = append(found, fmt.Sprintf("%s: imports %s: %s", f.Path, p, why))
+		}
+	}
+	return found
+}
+
+func refuse(f *File, importPath string) string {
+	dir, isLocal := local(importPath)
+	for _, l := range layers {
+		if f.Dir() != l.from && (l.exact || !under(f.Dir(), l.from)) {
+			continue
+		}
+		if f.Test() && !l.tests || f.Command() {
+			break
+		}
+		if !isLocal {
+			if l.standard != nil && !slices.Contains(l.standard, importPath) {
+				return fmt.Sprintf("%s may import only %v", l.from, l.standard)
+			}
+			break
+		}
+		if !slices.ContainsFunc(append(l.allow, l.from), func(a string) bool { return under(dir, a) }) {
+			return fmt.Sprintf("%s may import of this module only %v", l.from, l.allow)
+		}
+		break // the first, most particular, entry decides
+	}
+	if !isLocal || f.Test() || f.Command() {
+		return ""
+	}
+	if under(dir, "bench") && !f.In("bench") {
+		return "bench is on top of everything"
+	}
+	if f.In("cuda") && !under(dir, "cuda") && !under(dir, "internal") && !under(dir, "memory/kv") {
+		return "cuda is below the packages that use it"
+	}
+	for _, b := range backends {
+		if under(dir, b) && !f.In("cuda", "bench", "kernels/internal") {
+			return "a library takes a cuda.Device; tests, commands and bench choose the back end"
+		}
+	}
+	return ""
+}
