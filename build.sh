@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# All passes of the build behind one entry point: ./build.sh PASS...
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# The release of honnef.co/go/tools that the lint pass runs.
+staticcheck_version=v0.8.2
+
+passes="deps ptx ptx-check lint test race bench ci"
+
+usage() {
+	cat <<-END
+		usage: ./build.sh PASS...
+		  deps       fetch the pinned CUDA compilers into .cache (a few wheels)
+		  ptx        make the PTX beside the kernels' sources
+		  ptx-check  fail where the committed PTX is stale or ptxas refuses it
+		  lint       gofmt, go vet (amd64 and arm64), staticcheck
+		  test       all tests, without cgo
+		  race       all tests, with cgo and the race detector
+		  bench      all benchmarks; KVGATE_BENCHTIME is the time for each (1s)
+		  ci         everything that has to pass, in the order of .ci/run
+		KVGATE_REQUIRE=1 (or CI=true) makes a test fail, rather than skip, where
+		the reference files beside the repository are missing.
+	END
+}
+
+# Each says what it runs, so that a failure can be run again by hand.
+run() {
+	echo "+ $*" >&2
+	"$@"
+}
+
+pass_deps() { run scripts/deps.sh; }
+pass_ptx() { run scripts/ptx.sh make; }
+pass_ptx-check() { run scripts/ptx.sh check; }
+
+pass_lint() {
+	local unformatted
+	# Files that git knows: what else lies about is nobody's business yet.
+	unformatted=$(git ls-files -z '*.go' | xargs -0 gofmt -l)
+	if [ -n "$unformatted" ]; then
+		echo "lint: gofmt would change:" "$unformatted" >&2
+		return 1
+	fi
+	run env GOARCH=amd64 CGO_ENABLED=0 go vet ./...
+	run env GOARCH=arm64 CGO_ENABLED=0 go vet ./...
+	if command -v "${CC:-gcc}" >/dev/null; then
+		run env CGO_ENABLED=1 go vet ./...
+	else
+		echo "lint: no C compiler: go vet with cgo left out" >&2
+	fi
+	run go run "honnef.co/go/tools/cmd/staticcheck@$staticcheck_version" ./...
+}
+
+pass_test() { run env CGO_ENABLED=0 go test -timeout 5m ./...; }
+
+pass_race() {
+	if ! command -v "${CC:-gcc}" >/dev/null; then
+		echo "race: needs a C compiler (apt-get install gcc)" >&2
+		return 1
+	fi
+	run env CGO_ENABLED=1 go test -race -timeout 10m ./...
+}
+
+pass_bench() {
+	run go test -run '^$' -bench . -benchtime "${KVGATE_BENCHTIME:-1s}" -timeout 10m ./...
+}
+
+pass_ci() { run .ci/run; }
+
+if [ $# = 0 ]; then
+	usage >&2
+	exit 2
+fi
+for p in "$@"; do
+	case " $passes " in
+	*" $p "*) ;;
+	*)
+		case "$p" in
+		-h | --help | help) usage && exit 0 ;;
+		esac
+		echo "build.sh: no pass '$p'; passes are: $passes" >&2
+		exit 2
+		;;
+	esac
+done
+for p in "$@"; do
+	"pass_$p"
+done
