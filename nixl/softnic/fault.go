@@ -48,8 +48,6 @@ const (
 	EarlyNotification
 	// DuplicateNotification delivers the message twice.
 	DuplicateNotification
-
-	faultKinds
 )
 
 func (k FaultKind) String() string {
