@@ -1,0 +1,172 @@
+// Package conformance is the table of behaviours that every back end of
+// cuda.Device shows alike. Each back end's tests run the whole table with
+// [Run]; where two differ, one of them has a bug.
+package conformance
+
+import (
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"sort"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+//go:embed testdata/conformance.ptx
+var image []byte
+
+// Behaviour is one rule, as a test of a device that nothing has been done to
+// yet. The test leaves the device open.
+type Behaviour func(t *testing.T, d cuda.Device)
+
+// Behaviours returns the table.
+func Behaviours() map[string]Behaviour {
+	all := map[string]Behaviour{}
+	for _, table := range []map[string]Behaviour{streamBehaviours, eventBehaviours, memoryBehaviours, submitBehaviours, launchBehaviours} {
+		for name, b := range table {
+			if all[name] != nil {
+				panic("conformance: two behaviours are called " + name)
+			}
+			all[name] = b
+		}
+	}
+	return all
+}
+
+// Run runs every behaviour on a device of its own.
+func Run(t *testing.T, open func(t *testing.T) cuda.Device) {
+	all := Behaviours()
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			t.Cleanup(func() { require.NoError(t, d.Close()) })
+			all[name](t, d)
+		})
+	}
+}
+
+var bg = context.Background()
+
+// bench is a device with the handles that most behaviours need.
+type bench struct {
+	cuda.Device
+	t *testing.T
+	b cuda.Batch
+}
+
+func newBench(t *testing.T, d cuda.Device) *bench { return &bench{Device: d, t: t} }
+
+func (x *bench) alloc(size uint64) cuda.DevicePtr {
+	x.t.Helper()
+	p, err := x.Alloc(size, cuda.AllocOptions{Name: x.t.Name()})
+	require.NoError(x.t, err)
+	return p
+}
+
+func (x *bench) pinned(size uint64) cuda.PinnedBuffer {
+	x.t.Helper()
+	p, err := x.AllocPinned(size, cuda.AllocOptions{Name: x.t.Name()})
+	require.NoError(x.t, err)
+	return p
+}
+
+func (x *bench) stream() cuda.Stream {
+	x.t.Helper()
+	s, err := x.NewStream(cuda.StreamOptions{})
+	require.NoError(x.t, err)
+	return s
+}
+
+func (x *bench) event() cuda.Event {
+	x.t.Helper()
+	e, err := x.NewEvent()
+	require.NoError(x.t, err)
+	return e
+}
+
+// submit builds a batch and submits it.
+func (x *bench) submit(build func(b *cuda.Batch)) {
+	x.t.Helper()
+	x.b.Reset()
+	build(&x.b)
+	require.NoError(x.t, x.Submit(&x.b))
+}
+
+func (x *bench) sync(s cuda.Stream) {
+	x.t.Helper()
+	require.NoError(x.t, x.SyncStream(bg, s))
+}
+
+func (x *bench) fired(e cuda.Event) bool {
+	x.t.Helper()
+	m := []cuda.Mark{{Event: e}}
+	require.NoError(x.t, x.Poll(m))
+	return m[0].State == cuda.MarkFired
+}
+
+func (x *bench) read(p cuda.DevicePtr, n int) []byte {
+	x.t.Helper()
+	b := make([]byte, n)
+	require.NoError(x.t, x.Read(b, p))
+	return b
+}
+
+func (x *bench) write(p cuda.DevicePtr, b []byte) {
+	x.t.Helper()
+	require.NoError(x.t, x.Write(p, b))
+}
+
+func (x *bench) kernel(name string) cuda.Function {
+	x.t.Helper()
+	m, err := x.LoadModule(image)
+	require.NoError(x.t, err)
+	f, err := x.Function(m, name)
+	require.NoError(x.t, err)
+	return f
+}
+
+// backlogBytes times backlogFills take some 60 microseconds longer on a device
+// than the host takes to submit them, so that what is submitted behind them is
+// pending when the host asks.
+const (
+	backlogBytes = 32 << 20
+	backlogFills = 6
+)
+
+// busy keeps s busy for a while and returns the bytes that it works on.
+func (x *bench) busy(s cuda.Stream) cuda.DevicePtr {
+	x.t.Helper()
+	p := x.alloc(backlogBytes)
+	x.submit(func(b *cuda.Batch) { x.backlog(b, s, p) })
+	return p
+}
+
+func (x *bench) backlog(b *cuda.Batch, s cuda.Stream, p cuda.DevicePtr) {
+	for i := range backlogFills {
+		b.Fill32(s, p, uint32(i), backlogBytes/4)
+	}
+}
+
+func pattern(n int, seed byte) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i)*7 + byte(i>>8)*13 + seed
+	}
+	return b
+}
+
+func words(v ...uint32) []byte {
+	var b []byte
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, x)
+	}
+	return b
+}

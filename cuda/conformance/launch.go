@@ -1,0 +1,195 @@
+package conformance
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+var launchBehaviours = map[string]Behaviour{
+	"launch: a kernel writes what it should":        testLaunch,
+	"launch: kernels of a stream run in order":      testLaunchOrder,
+	"launch: reads and writes pinned memory":        testLaunchPinned,
+	"launch: geometry outside the limits":           testGeometry,
+	"launch: too few or too many arguments":         testArguments,
+	"launch: arguments are taken at the submission": testArgumentsCopied,
+	"launch: unknown functions":                     testUnknownFunction,
+	"module: refused PTX":                           testBadPTX,
+	"module: a kernel that is not there":            testNoSuchKernel,
+	"module: unloaded":                              testUnload,
+	"sticky: an illegal address kills the device":   testIllegalAddress,
+}
+
+func fillIndex(b *cuda.Batch, s cuda.Stream, f cuda.Function, p cuda.DevicePtr, n, v uint32) {
+	a := b.Launch(s, f, cuda.Geometry{Grid: [3]uint32{(n + 127) / 128, 1, 1}, Block: [3]uint16{128, 1, 1}}, 16)
+	binary.LittleEndian.PutUint64(a, uint64(p))
+	binary.LittleEndian.PutUint32(a[8:], n)
+	binary.LittleEndian.PutUint32(a[12:], v)
+}
+
+func copyWords(b *cuda.Batch, s cuda.Stream, f cuda.Function, dst, src cuda.DevicePtr, n uint32) {
+	a := b.Launch(s, f, cuda.Geometry{Grid: [3]uint32{(n + 63) / 64, 1, 1}, Block: [3]uint16{64, 1, 1}}, 20)
+	binary.LittleEndian.PutUint64(a, uint64(dst))
+	binary.LittleEndian.PutUint64(a[8:], uint64(src))
+	binary.LittleEndian.PutUint32(a[16:], n)
+}
+
+func counted(n int, v uint32) []byte {
+	var b []byte
+	for i := range n {
+		b = binary.LittleEndian.AppendUint32(b, v+uint32(i))
+	}
+	return b
+}
+
+func testLaunch(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, p, f := x.stream(), x.alloc(4*5000), x.kernel("fill_index")
+	x.write(p, make([]byte, 4*5000))
+	x.submit(func(b *cuda.Batch) { fillIndex(b, s, f, p, 4999, 1000) })
+	x.sync(s)
+	require.Equal(t, append(counted(4999, 1000), 0, 0, 0, 0), x.read(p, 4*5000))
+}
+
+func testLaunchOrder(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, p, q := x.stream(), x.alloc(4*1000), x.alloc(4*1000)
+	fill, copied := x.kernel("fill_index"), x.kernel("copy_words")
+	x.submit(func(b *cuda.Batch) {
+		for i := range uint32(5) {
+			fillIndex(b, s, fill, p, 1000, i)
+		}
+		copyWords(b, s, copied, q, p, 1000)
+		b.Fill8(s, p, 0, 4000)
+	})
+	x.sync(s)
+	require.Equal(t, counted(1000, 4), x.read(q, 4000))
+	require.Equal(t, make([]byte, 4000), x.read(p, 4000))
+}
+
+func testLaunchPinned(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, h, o, f := x.stream(), x.pinned(4000), x.pinned(4000), x.kernel("copy_words")
+	copy(h.Host, pattern(4000, 8))
+	x.submit(func(b *cuda.Batch) { copyWords(b, s, f, o.Device, h.Device, 1000) })
+	x.sync(s)
+	require.Equal(t, pattern(4000, 8), o.Host)
+}
+
+func testGeometry(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, f := x.stream(), x.kernel("fill_index")
+	one := cuda.Geometry{Grid: [3]uint32{1, 1, 1}, Block: [3]uint16{1, 1, 1}}
+	for name, change := range map[string]func(g *cuda.Geometry){
+		"grid of 0":         func(g *cuda.Geometry) { g.Grid[0] = 0 },
+		"grid x of 2^31":    func(g *cuda.Geometry) { g.Grid[0] = 1 << 31 },
+		"grid y of 65,536":  func(g *cuda.Geometry) { g.Grid[1] = 65536 },
+		"grid z of 65,536":  func(g *cuda.Geometry) { g.Grid[2] = 65536 },
+		"block of 0":        func(g *cuda.Geometry) { g.Block[1] = 0 },
+		"block of 1,025":    func(g *cuda.Geometry) { g.Block[0] = 1025 },
+		"block of 1,056":    func(g *cuda.Geometry) { g.Block = [3]uint16{33, 32, 1} },
+		"block z of 65":     func(g *cuda.Geometry) { g.Block[2] = 65 },
+		"256 MiB of shared": func(g *cuda.Geometry) { g.Shared = 256 << 20 },
+	} {
+		g := one
+		change(&g)
+		var b cuda.Batch
+		b.Launch(s, f, g, 16)
+		require.ErrorIs(t, d.Submit(&b), cuda.ErrInvalidValue, name)
+	}
+	// The limits themselves are fine: n is 0, so nothing is written.
+	x.submit(func(b *cuda.Batch) {
+		b.Launch(s, f, cuda.Geometry{Grid: [3]uint32{1, 3, 5}, Block: [3]uint16{16, 1, 64}}, 16)
+		b.Launch(s, f, cuda.Geometry{Grid: [3]uint32{1, 1, 1}, Block: [3]uint16{1024, 1, 1}, Shared: 48 << 10}, 16)
+	})
+	x.sync(s)
+}
+
+func testArguments(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, f := x.stream(), x.kernel("fill_index")
+	one := cuda.Geometry{Grid: [3]uint32{1, 1, 1}, Block: [3]uint16{1, 1, 1}}
+	for _, n := range []int{0, 8, 12, 24, cuda.MaxArgBytes + 16} {
+		var b cuda.Batch
+		b.Launch(s, f, one, n)
+		require.ErrorIs(t, d.Submit(&b), cuda.ErrInvalidValue, "%d bytes", n)
+	}
+}
+
+func testArgumentsCopied(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, p, f := x.stream(), x.alloc(400), x.kernel("fill_index")
+	x.busy(s)
+	var b cuda.Batch
+	fillIndex(&b, s, f, p, 100, 7)
+	require.NoError(t, d.Submit(&b))
+	clear(b.Arena())
+	b.Reset()
+	x.sync(s)
+	require.Equal(t, counted(100, 7), x.read(p, 400))
+}
+
+func testUnknownFunction(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s := x.stream()
+	for _, f := range []cuda.Function{0, 0xdead, cuda.Function(s)} {
+		var b cuda.Batch
+		fillIndex(&b, s, f, 0, 0, 0)
+		require.ErrorIs(t, d.Submit(&b), cuda.ErrInvalidHandle)
+	}
+}
+
+func testBadPTX(t *testing.T, d cuda.Device) {
+	for _, src := range []string{"", "not PTX", ".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\n\tfrobnicate.u32 %r1;\n}\n"} {
+		_, err := d.LoadModule([]byte(src))
+		require.Error(t, err, "%q", src)
+		require.True(t, errors.Is(err, cuda.ErrInvalidPTX) || errors.Is(err, cuda.ErrInvalidImage), "%v", err)
+	}
+}
+
+func testNoSuchKernel(t *testing.T, d cuda.Device) {
+	m, err := d.LoadModule(image)
+	require.NoError(t, err)
+	_, err = d.Function(m, "no_such_kernel")
+	require.ErrorIs(t, err, cuda.ErrNotFound)
+	_, err = d.Function(0, "fill_index")
+	require.ErrorIs(t, err, cuda.ErrInvalidHandle)
+}
+
+func testUnload(t *testing.T, d cuda.Device) {
+	m, err := d.LoadModule(image)
+	require.NoError(t, err)
+	require.NoError(t, d.UnloadModule(m))
+	require.ErrorIs(t, d.UnloadModule(m), cuda.ErrInvalidHandle)
+	_, err = d.Function(m, "fill_index")
+	require.ErrorIs(t, err, cuda.ErrInvalidHandle)
+}
+
+func testIllegalAddress(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, e, f := x.stream(), x.event(), x.kernel("fill_index")
+	x.submit(func(b *cuda.Batch) {
+		fillIndex(b, s, f, 0x1000, 128, 0)
+		b.Record(s, e)
+	})
+	err := d.SyncStream(bg, s)
+	require.ErrorIs(t, err, cuda.ErrIllegalAddress)
+	require.True(t, cuda.Sticky(err))
+	for what, err := range map[string]error{
+		"poll": d.Poll([]cuda.Mark{{Event: e}}), "sync": d.Sync(bg), "read": d.Read(make([]byte, 1), 0x1000),
+	} {
+		require.ErrorIs(t, err, cuda.ErrIllegalAddress, what)
+	}
+	var b cuda.Batch
+	b.Record(s, e)
+	var se *cuda.SubmitError
+	require.ErrorAs(t, d.Submit(&b), &se)
+	require.ErrorIs(t, se, cuda.ErrIllegalAddress)
+	require.Equal(t, []int{0}, se.Done)
+	_, err = d.NewEvent()
+	require.ErrorIs(t, err, cuda.ErrIllegalAddress)
+}

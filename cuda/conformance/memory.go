@@ -1,0 +1,196 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+var memoryBehaviours = map[string]Behaviour{
+	"memory: allocations are aligned and disjoint":    testAlloc,
+	"memory: nothing allocated for no bytes":          testAllocNothing,
+	"memory: more than there is":                      testOutOfMemory,
+	"memory: the range of an address":                 testAllocRange,
+	"memory: read and write at any offset":            testReadWrite,
+	"memory: freeing twice or in the middle":          testBadFree,
+	"memory: freeing waits for earlier work":          testFreeWaits,
+	"memory: pinned memory is the host's as well":     testPinned,
+	"memory: fill with bytes, at any offset and size": testFill8,
+	"memory: fill with words":                         testFill32,
+	"memory: copies in every direction":               testCopies,
+	"memory: a source is read when the copy runs":     testSourceReadLate,
+	"memory: no bytes is no error":                    testNoBytes,
+}
+
+func testAlloc(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	end := map[cuda.DevicePtr]uint64{}
+	for _, n := range []uint64{1, 255, 256, 257, 4096, 1 << 20} {
+		p := x.alloc(n)
+		require.Zero(t, p%256)
+		for q, m := range end {
+			require.False(t, p < q+cuda.DevicePtr(m) && q < p+cuda.DevicePtr(n), "%d bytes overlap %d", n, m)
+		}
+		end[p] = n
+	}
+	for p := range end {
+		require.NoError(t, d.Free(p))
+	}
+}
+
+func testAllocNothing(t *testing.T, d cuda.Device) {
+	_, err := d.Alloc(0, cuda.AllocOptions{})
+	require.ErrorIs(t, err, cuda.ErrInvalidValue)
+	_, err = d.AllocPinned(0, cuda.AllocOptions{})
+	require.ErrorIs(t, err, cuda.ErrInvalidValue)
+}
+
+func testOutOfMemory(t *testing.T, d cuda.Device) {
+	_, err := d.Alloc(d.Info().Memory+1, cuda.AllocOptions{Name: "too much"})
+	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	_, err = d.Alloc(1<<62, cuda.AllocOptions{Name: "far too much"})
+	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	newBench(t, d).alloc(256)
+}
+
+func testAllocRange(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	p := x.alloc(1000)
+	for _, off := range []cuda.DevicePtr{0, 1, 999} {
+		base, size, err := d.AllocRange(p + off)
+		require.NoError(t, err)
+		require.Equal(t, p, base)
+		require.Equal(t, uint64(1000), size)
+	}
+	require.NoError(t, d.Free(p))
+	_, _, err := d.AllocRange(p)
+	require.ErrorIs(t, err, cuda.ErrNotFound)
+	_, _, err = d.AllocRange(0)
+	require.ErrorIs(t, err, cuda.ErrNotFound)
+}
+
+func testReadWrite(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	p := x.alloc(1 << 16)
+	want := pattern(1<<16, 1)
+	x.write(p, want)
+	copy(want[777:], pattern(3001, 50))
+	x.write(p+777, pattern(3001, 50))
+	require.Equal(t, want, x.read(p, 1<<16))
+	require.Equal(t, want[4001:4003], x.read(p+4001, 2))
+}
+
+func testBadFree(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	p := x.alloc(4096)
+	require.ErrorIs(t, d.Free(p+256), cuda.ErrInvalidValue)
+	require.NoError(t, d.Free(p))
+	require.ErrorIs(t, d.Free(p), cuda.ErrInvalidValue)
+	require.ErrorIs(t, d.Free(0x10), cuda.ErrInvalidValue)
+	h := x.pinned(64)
+	require.NoError(t, d.FreePinned(h))
+	require.ErrorIs(t, d.FreePinned(h), cuda.ErrInvalidValue)
+}
+
+func testFreeWaits(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, e := x.stream(), x.event()
+	p := x.busy(s)
+	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
+	require.NoError(t, d.Free(p))
+	require.True(t, x.fired(e))
+	require.NoError(t, d.Sync(bg))
+}
+
+func testPinned(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, h := x.stream(), x.pinned(4096)
+	require.Len(t, h.Host, 4096)
+	copy(h.Host, pattern(4096, 4))
+	p := x.alloc(4096)
+	x.submit(func(b *cuda.Batch) {
+		b.Copy(s, p, h.Device, 4096)
+		b.Fill8(s, h.Device+100, 0, 10)
+	})
+	x.sync(s)
+	require.Equal(t, pattern(4096, 4), x.read(p, 4096))
+	require.Equal(t, make([]byte, 10), h.Host[100:110])
+	require.Equal(t, pattern(4096, 4)[110:], h.Host[110:])
+	require.Equal(t, h.Host, x.read(h.Device, 4096))
+}
+
+func testFill8(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, p := x.stream(), x.alloc(512)
+	for _, off := range []int{0, 1, 3, 15, 16, 31} {
+		for _, n := range []int{1, 2, 15, 16, 17, 33, 257} {
+			want := pattern(512, byte(n))
+			x.write(p, want)
+			x.submit(func(b *cuda.Batch) { b.Fill8(s, p+cuda.DevicePtr(off), 0xa5, uint64(n)) })
+			x.sync(s)
+			for i := range n {
+				want[off+i] = 0xa5
+			}
+			require.Equal(t, want, x.read(p, 512), "offset %d, %d bytes", off, n)
+		}
+	}
+}
+
+func testFill32(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, p := x.stream(), x.alloc(512)
+	x.write(p, make([]byte, 512))
+	x.submit(func(b *cuda.Batch) { b.Fill32(s, p+4, 0x01020304, 3) })
+	x.sync(s)
+	require.Equal(t, words(0, 0x01020304, 0x01020304, 0x01020304, 0), x.read(p, 20))
+	var b cuda.Batch
+	b.Fill32(s, p+2, 1, 1)
+	require.ErrorIs(t, d.Submit(&b), cuda.ErrInvalidValue)
+}
+
+func testCopies(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s := x.stream()
+	h1, h2 := x.pinned(1<<17), x.pinned(1<<17)
+	p1, p2 := x.alloc(1<<17), x.alloc(1<<17)
+	want := pattern(1<<17, 77)
+	copy(h1.Host, want)
+	x.submit(func(b *cuda.Batch) {
+		b.Copy(s, p1, h1.Device, 1<<17)
+		b.Copy(s, p2, p1, 1<<17)
+		b.Copy(s, h2.Device, p2, 1<<17)
+	})
+	x.sync(s)
+	require.Equal(t, want, h2.Host)
+	h3 := x.pinned(1 << 17)
+	x.submit(func(b *cuda.Batch) { b.Copy(s, h3.Device+5, h1.Device+5, 1<<17-5) })
+	x.sync(s)
+	require.Equal(t, want[5:], h3.Host[5:])
+}
+
+func testSourceReadLate(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, h, p := x.stream(), x.pinned(256), x.alloc(256)
+	copy(h.Host, pattern(256, 1))
+	x.busy(s)
+	x.submit(func(b *cuda.Batch) { b.Copy(s, p, h.Device, 256) })
+	copy(h.Host, pattern(256, 2)) // the copy is still behind the backlog
+	x.sync(s)
+	require.Equal(t, pattern(256, 2), x.read(p, 256))
+}
+
+func testNoBytes(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, p, e := x.stream(), x.alloc(256), x.event()
+	x.submit(func(b *cuda.Batch) {
+		b.Fill8(s, p, 1, 0)
+		b.Copy(s, p, p+128, 0)
+		b.Record(s, e)
+	})
+	x.sync(s)
+	require.True(t, x.fired(e))
+	x.write(p, nil)
+	x.read(p, 0)
+}

@@ -1,0 +1,144 @@
+package sim
+
+import "time"
+
+// Costs is the model of time: what each call costs the host and how long work
+// takes on the device. All figures that the simulator uses are here. Where the
+// source says "assumption" there is no published figure behind it.
+type Costs struct {
+	// Host side: time that passes for the caller.
+
+	// Crossing is one call into the driver (Submit, Poll or any other).
+	// Source: measured cgo call of 37-44 ns, doubled for saving and restoring
+	// the thread's context (assumption).
+	Crossing time.Duration
+	// Launch is one kernel launch. Source: 3 us on an RTX 3080 (velox #6096).
+	Launch time.Duration
+	// Copy is one asynchronous copy, Fill one asynchronous fill. Source:
+	// assumption, the same driver path as a launch.
+	Copy, Fill time.Duration
+	// Record is one event record and Query the question after one event,
+	// together 0.47 us without timing (parsec #576); their split is an
+	// assumption.
+	Record, Query time.Duration
+	// WaitEvent is one wait of a stream for an event. Source: record and wait
+	// together take about 1 us (cudarc #335).
+	WaitEvent time.Duration
+	// Word is the read of one mapped word. Source: assumption, a cache miss.
+	Word time.Duration
+	// Wake is how long a thread blocked in a synchronisation runs after the
+	// work. Source: assumption for a spinning wait; the 30-50 us estimated for
+	// one synchronisation in a decode step (sglang-omni #564) contain the
+	// drained pipeline, which the simulator brings about by itself.
+	Wake time.Duration
+	// Alloc, AllocPinned and Free are one allocation or one release.
+	// Source: assumption.
+	Alloc, AllocPinned, Free time.Duration
+	// Handle makes or destroys a stream or event; Module loads or unloads a
+	// module. Source: assumption.
+	Handle, Module time.Duration
+
+	// Device side.
+
+	// LaunchLatency is the time from the launch call to the first thread block
+	// on an idle stream. Source: the intercept of zero-fill times on a B200,
+	// 5.1 us at 2.1 MB to 148 us at 1.09 GB (sglang #22688), less KernelMin.
+	LaunchLatency time.Duration
+	// KernelGap separates kernels that follow each other in a stream. Source:
+	// assumption; a memset of 4 bytes takes 2.4 us more than a fill kernel
+	// (TransformerEngine #1716), which bounds it.
+	KernelGap time.Duration
+	// KernelMin is the least running time of a kernel. Source: an own fill
+	// kernel of 4 bytes takes 0.8 us (TransformerEngine #1716).
+	KernelMin time.Duration
+	// CopyLatency is the time from the call to the first byte of a copy or
+	// fill, CopyGap separates them in a stream. Source: a memset of 4 bytes
+	// with its gap takes 3.2 us (TransformerEngine #1716); the same for copies
+	// is an assumption.
+	CopyLatency, CopyGap time.Duration
+	// EventLatency is the time from the end of the work before a record until
+	// the event is seen as fired. Source: assumption.
+	EventLatency time.Duration
+	// StreamWait is the time from an event's firing until the stream that
+	// waits for it goes on. Source: record and device wait take about 1 us
+	// (cudarc #335).
+	StreamWait time.Duration
+
+	// MemoryShare is the part of the memory's peak bandwidth that can be
+	// reached. Source: 91.8 % (sglang #22688), 85-90 % (pantheongpu hbm_write).
+	MemoryShare float64
+	// SMBandwidth is the most that one thread block moves, in bytes a second:
+	// 64 bytes a clock between L2 and one SM (NVIDIA's architecture papers) at
+	// 1.7 GHz.
+	SMBandwidth float64
+	// HostLink is the bandwidth of a copy engine, in bytes a second. Source:
+	// PCIe 5.0 x16, 64 GB/s; reaching 85 % of it is an assumption.
+	HostLink float64
+
+	// Limits.
+
+	// PendingLaunches is how many launches a stream holds before Submit blocks.
+	// Source: about 1,000, observed; no vendor page states it.
+	PendingLaunches int
+	// ResidentGrids is how many kernels run at the same time. Source: CUDA C++
+	// Programming Guide, "Technical Specifications per Compute Capability",
+	// 128 for 7.0 and later.
+	ResidentGrids int
+	// Chunks is into how many pieces work is torn, and MaxChunk the most bytes
+	// (of fills and copies) in one. Source: none, it is how fine races are seen.
+	Chunks   int
+	MaxChunk uint64
+}
+
+// DefaultCosts returns the table that is used when [Options] names none.
+func DefaultCosts() Costs {
+	return Costs{
+		Crossing:  80 * time.Nanosecond,
+		Launch:    3 * time.Microsecond,
+		Copy:      3 * time.Microsecond,
+		Fill:      3 * time.Microsecond,
+		Record:    300 * time.Nanosecond,
+		Query:     170 * time.Nanosecond,
+		WaitEvent: 700 * time.Nanosecond,
+		Word:      100 * time.Nanosecond,
+		Wake:      5 * time.Microsecond,
+
+		Alloc:       10 * time.Microsecond,
+		AllocPinned: 100 * time.Microsecond,
+		Free:        10 * time.Microsecond,
+		Handle:      2 * time.Microsecond,
+		Module:      time.Millisecond,
+
+		LaunchLatency: 4 * time.Microsecond,
+		KernelGap:     time.Microsecond,
+		KernelMin:     800 * time.Nanosecond,
+		CopyLatency:   4 * time.Microsecond,
+		CopyGap:       2400 * time.Nanosecond,
+		EventLatency:  200 * time.Nanosecond,
+		StreamWait:    time.Microsecond,
+
+		MemoryShare: 0.918,
+		SMBandwidth: 64 * 1.7e9,
+		HostLink:    0.85 * 64e9,
+
+		PendingLaunches: 1000,
+		ResidentGrids:   128,
+		Chunks:          8,
+		MaxChunk:        4 << 20,
+	}
+}
+
+// Slow returns the table with every time k times as long and every bandwidth a
+// k-th. Limits and shares stay.
+func (c Costs) Slow(k float64) Costs {
+	for _, d := range []*time.Duration{
+		&c.Crossing, &c.Launch, &c.Copy, &c.Fill, &c.Record, &c.Query, &c.WaitEvent, &c.Word, &c.Wake,
+		&c.Alloc, &c.AllocPinned, &c.Free, &c.Handle, &c.Module,
+		&c.LaunchLatency, &c.KernelGap, &c.KernelMin, &c.CopyLatency, &c.CopyGap, &c.EventLatency, &c.StreamWait,
+	} {
+		*d = time.Duration(float64(*d) * k)
+	}
+	c.SMBandwidth /= k
+	c.HostLink /= k
+	return c
+}

@@ -1,0 +1,23 @@
+// Package sim is a software GPU in pure Go behind the interface [cuda.Device].
+// It runs the same PTX that is embedded for real devices, moves real bytes in
+// real memory, and keeps CUDA's rules of order on a clock of its own: on
+// virtual time, where a run can be replayed from its seed, or paced by the wall
+// clock. Its running times come from one table, [Costs]; they are a model, and
+// figures made with it are simulated figures.
+//
+// What it is strict about:
+//   - Streams are FIFO. An event wait captures the event's state at the call; an
+//     event that was never recorded holds nothing back and counts as done.
+//   - Work is torn. Stores of kernels, fills and copies land in chunks spread
+//     over their running time, and sources are read when a chunk is due.
+//   - Kernels, fills, copies and NIC writes that run at the same time share the
+//     memory's bandwidth.
+//   - A high-priority stream's kernel starts before others when the limit of
+//     resident grids holds both back. Running kernels are not preempted.
+//   - Accesses outside live allocations are told, with the allocation's name;
+//     addresses are never used twice, so use after free is told too. A kernel
+//     that does it leaves the device dead, as on hardware.
+//
+// Not there yet, and refused with [cuda.ErrNotSupported]: graphs, stream
+// capture, value writes and waits, host functions, managed and pageable memory.
+package sim

@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/sim/ptx"
+)
+
+type module struct {
+	ptx       *ptx.Module
+	functions map[string]cuda.Function
+}
+
+// function is a kernel of a module, or a model.
+type function struct {
+	name   string
+	params int // bytes; -1: any
+	kernel *ptx.Kernel
+
+	model    ModelFunc
+	launches []*ModelLaunch // to be used again
+}
+
+func (f *function) maxThreads() int {
+	if f.kernel != nil {
+		return f.kernel.MaxThreads()
+	}
+	return maxThreads
+}
+
+func (f *function) staticShared() uint64 {
+	if f.kernel != nil {
+		return uint64(f.kernel.StaticShared())
+	}
+	return 0
+}
+
+func (d *Device) addFunction(f *function) cuda.Function {
+	h := cuda.Function(d.handle(kindFunction))
+	d.functions[h] = f
+	return h
+}
+
+// LoadModule parses, checks and lowers PTX. The error, [cuda.ErrInvalidPTX],
+// carries the line that the interpreter does not take.
+func (d *Device) LoadModule(image []byte) (cuda.Module, error) {
+	const op = "load module"
+	if err := d.enter(op, d.costs.Crossing+d.costs.Module); err != nil {
+		return 0, err
+	}
+	defer d.world.Exit()
+	m, err := ptx.Parse("module", image)
+	if err != nil {
+		return 0, &causedError{&cuda.Error{Code: cuda.ErrInvalidPTX, Op: op, Detail: err.Error()}, err}
+	}
+	h := cuda.Module(d.handle(kindModule))
+	d.modules[h] = &module{ptx: m, functions: map[string]cuda.Function{}}
+	return h, nil
+}
+
+// UnloadModule makes the module's functions invalid. Launches that are in
+// streams still run.
+func (d *Device) UnloadModule(h cuda.Module) error {
+	const op = "unload module"
+	if err := d.enter(op, d.costs.Crossing+d.costs.Module); err != nil {
+		return err
+	}
+	defer d.world.Exit()
+	m := d.modules[h]
+	if m == nil {
+		return badHandle(op, "module", uint64(h))
+	}
+	for _, f := range m.functions {
+		delete(d.functions, f)
+	}
+	delete(d.modules, h)
+	return nil
+}
+
+// Function returns a kernel of a module, the same handle each time.
+func (d *Device) Function(h cuda.Module, name string) (cuda.Function, error) {
+	const op = "look up function"
+	if err := d.enter(op, d.costs.Crossing); err != nil {
+		return 0, err
+	}
+	defer d.world.Exit()
+	m := d.modules[h]
+	if m == nil {
+		return 0, badHandle(op, "module", uint64(h))
+	}
+	if f, ok := m.functions[name]; ok {
+		return f, nil
+	}
+	k, ok := m.ptx.Kernel(name)
+	if !ok {
+		return 0, &cuda.Error{Code: cuda.ErrNotFound, Op: op, Detail: fmt.Sprintf("%q", name)}
+	}
+	f := d.addFunction(&function{name: name, kernel: k, params: k.ParamBytes()})
+	m.functions[name] = f
+	return f, nil
+}
+
+// begin starts a launch of f.
+func (f *function) begin(t *task, c *command) (work, error) {
+	if f.model != nil {
+		return f.beginModel(t, c)
+	}
+	d := t.d
+	run, err := f.kernel.Start(d.mem, ptx.Launch{
+		Grid:          c.grid,
+		Block:         [3]uint32{uint32(c.block[0]), uint32(c.block[1]), uint32(c.block[2])},
+		Params:        c.args,
+		DynamicShared: c.shared,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n := uint64(d.costs.Chunks)
+	return &kernelWork{run: run, blocks: min(max((run.Blocks()+n-1)/n, 1), maxChunkBlocks)}, nil
+}
+
+// maxChunkBlocks bounds the thread blocks of a chunk, since the machine is
+// locked while they are interpreted.
+const maxChunkBlocks = 512
+
+// kernelWork is a launch of PTX: its stores land at the start of each chunk,
+// because only then is known how many there are.
+type kernelWork struct {
+	run    *ptx.Run
+	blocks uint64 // a chunk
+	bytes  uint64 // counted so far
+}
+
+func (w *kernelWork) step() (float64, bool, error) {
+	last, err := w.run.Step(w.blocks)
+	read, written := w.run.Traffic()
+	bytes := read + written - w.bytes
+	w.bytes = read + written
+	return float64(bytes), last, err
+}
+
+// Region implements [ptx.Memory].
+func (m *Memory) Region(addr uint64) (ptx.Region, bool) {
+	r := m.at(addr)
+	if r == nil {
+		return ptx.Region{}, false
+	}
+	return ptx.Region{Base: r.base, Data: r.data, Scale: r.scale}, true
+}
+
+// code returns the CUDA result of an error that ended a kernel, fill or copy.
+func code(err error) cuda.Code {
+	for _, x := range []struct {
+		kind error
+		code cuda.Code
+	}{
+		{ptx.ErrOutOfBounds, cuda.ErrIllegalAddress},
+		{ptx.ErrReadOnly, cuda.ErrIllegalAddress},
+		{ptx.ErrMisaligned, cuda.ErrMisaligned},
+		{ptx.ErrBadInstruction, cuda.ErrIllegalInstr},
+		{ptx.ErrStepLimit, cuda.ErrLaunchTimeout},
+	} {
+		if errors.Is(err, x.kind) {
+			return x.code
+		}
+	}
+	var c cuda.Code
+	if errors.As(err, &c) && c.Sticky() {
+		return c
+	}
+	return cuda.ErrLaunchFailed
+}

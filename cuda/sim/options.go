@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/internal/vtime"
+)
+
+// Options are the options of a device. The zero value is an H100-like device on
+// virtual time of its own, with ties in the order of arrival.
+type Options struct {
+	// Name appears in reports. Default "sim".
+	Name string
+	// Memory is the size of device memory in bytes. Default 80 GiB. Memory of
+	// the machine is taken only for what is written.
+	Memory uint64
+	// Bandwidth is the peak of device memory in bytes a second. Default
+	// 3.35e12, an H100 SXM (vendor data).
+	Bandwidth float64
+	// SMs is the number of multiprocessors. Default 132, an H100 SXM.
+	SMs int
+	// Costs replaces the cost table.
+	Costs *Costs
+
+	// World is the machine to be part of, shared with other devices and with a
+	// fabric. It outlives the device. When nil the device makes its own from
+	// the fields below, and closes it with itself.
+	World   *vtime.World
+	Seed    uint64        // see [vtime.Options]
+	Chooser vtime.Chooser // see [vtime.Options]
+	// Real paces the device by the wall clock instead of virtual time; Slow of
+	// more than 1 stretches the cost table by that factor.
+	Real bool
+	Slow float64
+
+	// Uninitialised leaves fresh memory as the system gives it (zero) instead
+	// of filling it with 0xff, which reads as NaN in all floating-point
+	// formats. Allocations above PoisonLimit are never filled.
+	Uninitialised bool
+}
+
+// PoisonLimit is the largest allocation whose fresh content is made garbage.
+const PoisonLimit = 64 << 20
+
+// DefaultMemory is the size of device memory when [Options] names none.
+const DefaultMemory = 80 << 30
+
+// New returns a device that nothing has been done to yet.
+func New(o Options) (*Device, error) {
+	if o.Name == "" {
+		o.Name = "sim"
+	}
+	if o.Memory == 0 {
+		o.Memory = DefaultMemory
+	}
+	if o.Bandwidth == 0 {
+		o.Bandwidth = 3.35e12
+	}
+	if o.SMs == 0 {
+		o.SMs = 132
+	}
+	costs := DefaultCosts()
+	if o.Costs != nil {
+		costs = *o.Costs
+	}
+	switch {
+	case !(o.Bandwidth > 0), !(costs.HostLink > 0), !(costs.SMBandwidth > 0), !(costs.MemoryShare > 0):
+		return nil, &cuda.Error{Code: cuda.ErrInvalidValue, Op: "open simulator", Detail: "a bandwidth that is not positive"}
+	case o.SMs < 0, costs.PendingLaunches < 1, costs.ResidentGrids < 1, costs.Chunks < 1, costs.MaxChunk < 1:
+		return nil, &cuda.Error{Code: cuda.ErrInvalidValue, Op: "open simulator", Detail: "a limit below 1"}
+	}
+	d := &Device{
+		name:      o.Name,
+		size:      o.Memory,
+		peak:      o.Bandwidth,
+		sms:       o.SMs,
+		streams:   map[cuda.Stream]*stream{},
+		events:    map[cuda.Event]*event{},
+		modules:   map[cuda.Module]*module{},
+		functions: map[cuda.Function]*function{},
+		world:     o.World,
+	}
+	var err error
+	if d.mem, err = newMemory(d, o); err != nil {
+		return nil, err
+	}
+	if d.world == nil {
+		vo := vtime.Options{Seed: o.Seed, Chooser: o.Chooser}
+		if o.Real {
+			d.world = vtime.NewReal(vo, o.Slow)
+		} else {
+			d.world = vtime.NewVirtual(vo)
+		}
+		d.ownsWorld = true
+	}
+	slow := d.world.Slow()
+	d.costs = costs.Slow(slow)
+	d.mem.hbm = vtime.NewShared(d.world, "memory bandwidth", o.Bandwidth*costs.MemoryShare/slow)
+	d.toDevice.name, d.toHost.name = "host to device", "device to host"
+	d.unexplain = d.world.Explain(fmt.Sprintf("device %s", d.name), func(w io.Writer) { d.explain(w) })
+	return d, nil
+}

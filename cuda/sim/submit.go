@@ -1,0 +1,245 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/internal/clock"
+)
+
+// Limits of a launch, for every compute capability since 7.0. Source: CUDA C++
+// Programming Guide, "Technical Specifications per Compute Capability".
+var (
+	maxGrid  = [3]uint32{1<<31 - 1, 65535, 65535}
+	maxBlock = [3]uint32{1024, 1024, 64}
+)
+
+const (
+	maxThreads = 1024
+	maxShared  = 48 << 10 // without opting in to more
+)
+
+// Submit puts the commands of b into their streams. Each is checked when it is
+// reached and is visible to its stream from then on; the ones before it are in
+// by then. A stream with too many pending launches makes Submit wait.
+func (d *Device) Submit(b *cuda.Batch) error {
+	if err := d.enter("submit", d.costs.Crossing); err != nil {
+		if b.Len() == 0 {
+			return err
+		}
+		return d.submitError(b, 0, err)
+	}
+	d.world.Exit()
+	commands := b.Commands()
+	for i := range commands {
+		if err := d.submit(b, &commands[i]); err != nil {
+			return d.submitError(b, i, err)
+		}
+	}
+	return nil
+}
+
+func (d *Device) submitError(b *cuda.Batch, i int, err error) error {
+	commands := b.Commands()
+	e := &cuda.SubmitError{Index: i, Op: commands[i].Op, Done: make([]int, len(b.Streams())), Err: err}
+	for _, c := range commands[:i] {
+		e.Done[c.Stream]++
+	}
+	return e
+}
+
+func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
+	cost := d.costs.Record
+	switch c.Op {
+	case cuda.OpLaunch:
+		cost = d.costs.Launch
+	case cuda.OpCopy:
+		cost = d.costs.Copy
+	case cuda.OpFill:
+		cost = d.costs.Fill
+	case cuda.OpWaitEvent:
+		cost = d.costs.WaitEvent
+	}
+	if err := d.enter(c.Op.String(), cost); err != nil {
+		return err
+	}
+	defer d.world.Exit()
+	op := c.Op.String()
+	if int(c.Stream) >= len(b.Streams()) {
+		return invalid(op, "stream %d of %d in the batch", c.Stream, len(b.Streams()))
+	}
+	h := b.Streams()[c.Stream]
+	s := d.streams[h]
+	if s == nil {
+		return badHandle(op, "stream", uint64(h))
+	}
+	switch c.Op {
+	case cuda.OpLaunch:
+		return d.submitLaunch(b, c, s)
+	case cuda.OpCopy:
+		return d.submitCopy(c, s)
+	case cuda.OpFill:
+		return d.submitFill(c, s)
+	case cuda.OpRecord:
+		e := d.events[cuda.Event(c.A)]
+		if e == nil {
+			return badHandle(op, "event", c.A)
+		}
+		n := s.push()
+		n.op, n.a = c.Op, c.A
+		e.on, e.until = s, s.issued
+	case cuda.OpWaitEvent:
+		e := d.events[cuda.Event(c.A)]
+		if e == nil {
+			return badHandle(op, "event", c.A)
+		}
+		n := s.push()
+		n.op, n.a = c.Op, c.A
+		n.on, n.until = e.on, e.until
+	case cuda.OpWriteWord, cuda.OpWaitWord, cuda.OpGraph, cuda.OpSignal:
+		return &cuda.Error{Code: cuda.ErrNotSupported, Op: op, Detail: "simulator"}
+	default:
+		return invalid(op, "no such command")
+	}
+	s.advance()
+	return nil
+}
+
+func (d *Device) submitLaunch(b *cuda.Batch, c *cuda.Command, s *stream) error {
+	op := c.Op.String()
+	f := d.functions[cuda.Function(c.A)]
+	if f == nil {
+		return badHandle(op, "function", c.A)
+	}
+	threads := uint64(1)
+	for i, axis := range [3]string{"x", "y", "z"} {
+		if c.Grid[i] < 1 || c.Grid[i] > maxGrid[i] {
+			return invalid(op, "%s: grid %s of %d, may be 1 to %d", f.name, axis, c.Grid[i], maxGrid[i])
+		}
+		if c.Block[i] < 1 || uint32(c.Block[i]) > maxBlock[i] {
+			return invalid(op, "%s: block %s of %d, may be 1 to %d", f.name, axis, c.Block[i], maxBlock[i])
+		}
+		threads *= uint64(c.Block[i])
+	}
+	if limit := f.maxThreads(); threads > uint64(limit) {
+		return invalid(op, "%s: thread block of %d threads, may be %d", f.name, threads, limit)
+	}
+	if static := f.staticShared(); uint64(c.Shared)+static > maxShared {
+		return invalid(op, "%s: %d bytes of shared memory, may be %d", f.name, uint64(c.Shared)+static, maxShared)
+	}
+	arena := b.Arena()
+	if end := uint64(c.Off) + uint64(c.Len); c.Len > cuda.MaxArgBytes || end > uint64(len(arena)) {
+		return invalid(op, "%s: %d bytes of arguments at %d of an arena of %d, may be %d", f.name, c.Len, c.Off, len(arena), cuda.MaxArgBytes)
+	}
+	if f.params >= 0 && int(c.Len) != f.params {
+		return invalid(op, "%s: %d bytes of arguments, the kernel takes %d", f.name, c.Len, f.params)
+	}
+	if !s.room.Done() {
+		d.world.Exit()
+		err := d.world.WaitUntil(bg, &s.room, clock.Never)
+		d.world.Enter(0)
+		if err != nil {
+			return fmt.Errorf("cuda/sim: %s: %w", op, err)
+		}
+		if err := d.gone(op); err != nil {
+			return err
+		}
+		if s.destroyed {
+			return badHandle(op, "stream", uint64(s.id))
+		}
+	}
+	n := s.push()
+	n.op, n.fn, n.grid, n.block, n.shared = c.Op, f, c.Grid, c.Block, c.Shared
+	n.args = append(n.args, arena[c.Off:c.Off+c.Len]...)
+	s.launches.Add(1)
+	s.advance()
+	return nil
+}
+
+func (d *Device) submitCopy(c *cuda.Command, s *stream) error {
+	op := c.Op.String()
+	if _, _, err := d.mem.locate(c.B, c.C, false); err != nil && c.C > 0 {
+		return invalid(op, "source: %v", err)
+	}
+	if _, _, err := d.mem.locate(c.A, c.C, true); err != nil && c.C > 0 {
+		return invalid(op, "destination: %v", err)
+	}
+	n := s.push()
+	n.op, n.a, n.b, n.c = c.Op, c.A, c.B, c.C
+	s.advance()
+	return nil
+}
+
+func (d *Device) submitFill(c *cuda.Command, s *stream) error {
+	op := c.Op.String()
+	if c.Flags > 2 {
+		return invalid(op, "elements of 2^%d bytes", c.Flags)
+	}
+	size := uint64(1) << c.Flags
+	if c.A%size != 0 {
+		return &cuda.Error{Code: cuda.ErrInvalidValue, Op: op, Detail: fmt.Sprintf("%#x is not a multiple of %d", c.A, size)}
+	}
+	if c.B>>(8*size) != 0 {
+		return invalid(op, "value %#x in elements of %d bytes", c.B, size)
+	}
+	if c.C > 1<<48 {
+		return invalid(op, "%d elements", c.C)
+	}
+	if _, _, err := d.mem.locate(c.A, c.C*size, true); err != nil && c.C > 0 {
+		return invalid(op, "%v", err)
+	}
+	n := s.push()
+	n.op, n.flags, n.a, n.b, n.c = c.Op, c.Flags, c.A, c.B, c.C
+	s.advance()
+	return nil
+}
+
+// Poll answers the marks. As in CUDA an event that was never recorded has
+// fired.
+func (d *Device) Poll(marks []cuda.Mark) error {
+	const op = "poll"
+	cost := d.costs.Crossing
+	for i := range marks {
+		if marks[i].Event != 0 {
+			cost += d.costs.Query
+		}
+		if marks[i].Word != 0 {
+			cost += d.costs.Word
+		}
+	}
+	if err := d.enter(op, cost); err != nil {
+		return err
+	}
+	defer d.world.Exit()
+	for i := range marks {
+		m := &marks[i]
+		m.State = cuda.MarkPending
+		if m.Event == 0 && m.Word == 0 {
+			return invalid(op, "mark %d asks for nothing", i)
+		}
+		if m.Event != 0 {
+			e := d.events[m.Event]
+			if e == nil {
+				return badHandle(op, "event", uint64(m.Event))
+			}
+			if e.fired() {
+				m.State = cuda.MarkFired
+			}
+		}
+		if m.Word != 0 {
+			b, r, err := d.mem.locate(uint64(m.Word), 4, false)
+			if err != nil {
+				return invalid(op, "mark %d: %v", i, err)
+			}
+			if r.kind != cuda.PinnedMemory || m.Word%4 != 0 {
+				return invalid(op, "mark %d: %#x is no aligned word of pinned memory", i, uint64(m.Word))
+			}
+			m.Seen = binary.LittleEndian.Uint32(b)
+			if int32(m.Seen-m.Want) >= 0 {
+				m.State = cuda.MarkFired
+			}
+		}
+	}
+	return nil
+}

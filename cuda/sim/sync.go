@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/internal/clock"
+)
+
+var bg = context.Background()
+
+// mark is a place in a stream that a host thread waits for.
+type mark struct {
+	s     *stream
+	until uint64
+}
+
+// drainCond: the streams have reached their marks, or the device is gone.
+type drainCond struct {
+	d     *Device
+	marks []mark
+}
+
+func (c *drainCond) Done() bool {
+	for len(c.marks) > 0 && c.marks[0].s.completed.Load() >= c.marks[0].until {
+		c.marks = c.marks[1:]
+	}
+	return len(c.marks) == 0 || c.d.ended.Load()
+}
+
+func (c *drainCond) String() string {
+	var b strings.Builder
+	b.WriteString("the end of ")
+	for i, m := range c.marks {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "command %d of %s", m.until, m.s)
+	}
+	return b.String()
+}
+
+// drained returns what waits for all that is in s, or in all streams.
+func (d *Device) drained(s *stream) *drainCond {
+	c := &drainCond{d: d}
+	for _, x := range d.order {
+		if (s == nil || x == s) && x.len > 0 {
+			c.marks = append(c.marks, mark{x, x.issued})
+		}
+	}
+	return c
+}
+
+// await blocks until c is done, then lets wake pass.
+func (d *Device) await(ctx context.Context, op string, c clock.Cond, wake time.Duration) error {
+	if err := d.world.WaitUntil(ctx, c, clock.Never); err != nil {
+		return fmt.Errorf("cuda/sim: %s: %w", op, err)
+	}
+	if err := d.enter(op, wake); err != nil {
+		return err
+	}
+	d.world.Exit()
+	return nil
+}
+
+// SyncStream blocks until all work submitted to h has run.
+func (d *Device) SyncStream(ctx context.Context, h cuda.Stream) error {
+	const op = "synchronise stream"
+	if err := d.enter(op, d.costs.Crossing+d.costs.Query); err != nil {
+		return err
+	}
+	s := d.streams[h]
+	if s == nil {
+		d.world.Exit()
+		return badHandle(op, "stream", uint64(h))
+	}
+	c := d.drained(s)
+	d.world.Exit()
+	return d.await(ctx, op, c, d.costs.Wake)
+}
+
+// Sync blocks until all work submitted to the device has run.
+func (d *Device) Sync(ctx context.Context) error {
+	const op = "synchronise device"
+	if err := d.enter(op, d.costs.Crossing+d.costs.Query); err != nil {
+		return err
+	}
+	c := d.drained(nil)
+	d.world.Exit()
+	return d.await(ctx, op, c, d.costs.Wake)
+}

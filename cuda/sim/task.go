@@ -1,0 +1,295 @@
+package sim
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/internal/vtime"
+)
+
+// task is a command that runs: a launch, a fill or a copy, chunk by chunk. The
+// bytes of a chunk are counted, take their time in the memory's bandwidth, and
+// then the next one follows.
+type task struct {
+	d      *Device
+	s      *stream
+	engine *engine
+	work   work
+	cap    float64
+	begun  time.Duration
+	floor  time.Duration // no chunk ends sooner after its start
+	least  time.Duration // nor the whole
+	at     time.Duration // when the chunk started
+	last   bool
+
+	flow               *vtime.Flow
+	passedFn, finishFn func()
+	stepFn             func()
+
+	bulk bulk // of fills and copies
+}
+
+// work is what a task does, one chunk after the other.
+type work interface {
+	// step does the next chunk. It returns the bytes that count against the
+	// memory's bandwidth and whether it was the last one.
+	step() (bytes float64, last bool, err error)
+}
+
+func (d *Device) newTask(s *stream) *task {
+	var t *task
+	if n := len(d.tasks); n > 0 {
+		t, d.tasks = d.tasks[n-1], d.tasks[:n-1]
+	} else {
+		t = &task{d: d}
+		t.stepFn, t.passedFn, t.finishFn = t.step, t.passed, t.finish
+	}
+	t.s, t.engine, t.work, t.cap, t.floor, t.least = s, nil, nil, 0, 0, 0
+	return t
+}
+
+// start runs when the head of s may start, all latencies over.
+func (s *stream) start() {
+	d := s.d
+	if d.stopped() {
+		return
+	}
+	c := &s.queue[s.head]
+	t := d.newTask(s)
+	switch c.op {
+	case cuda.OpLaunch:
+		if d.resident >= d.costs.ResidentGrids {
+			d.held = append(d.held, t)
+			return
+		}
+		t.launch()
+	case cuda.OpFill:
+		t.bulk = bulk{d: d, c: c, who: s.name, total: c.c << c.flags, unit: uint64(d.costs.Chunks)}
+		t.work = &t.bulk
+		t.begin()
+	case cuda.OpCopy:
+		t.bulk = bulk{d: d, c: c, who: s.name, total: c.c, unit: uint64(d.costs.Chunks)}
+		t.work = &t.bulk
+		if e := d.engineFor(c); e != nil {
+			t.cap, t.engine = d.costs.HostLink, e
+			if e.busy {
+				e.queue = append(e.queue, t)
+				return
+			}
+			e.busy = true
+		}
+		t.begin()
+	}
+}
+
+// launch takes a place among the resident grids.
+func (t *task) launch() {
+	d := t.d
+	c := &t.s.queue[t.s.head]
+	d.resident++
+	blocks := float64(c.grid[0]) * float64(c.grid[1]) * float64(c.grid[2])
+	t.cap = min(blocks, float64(d.sms)) * d.costs.SMBandwidth
+	t.least = d.costs.KernelMin
+	var err error
+	if t.work, err = c.fn.begin(t, c); err != nil {
+		d.fail(t.s, c, err)
+		return
+	}
+	t.begin()
+}
+
+func (t *task) begin() {
+	t.begun = t.d.world.Time()
+	t.step()
+}
+
+func (t *task) step() {
+	d := t.d
+	if d.stopped() {
+		return
+	}
+	t.at = d.world.Time()
+	bytes, last, err := t.work.step()
+	if err != nil {
+		d.fail(t.s, &t.s.queue[t.s.head], err)
+		return
+	}
+	t.last = last
+	t.flow = d.mem.hbm.Start(bytes, t.cap, "chunk", t.passedFn)
+}
+
+// passed runs when the bytes of a chunk have passed.
+func (t *task) passed() {
+	d := t.d
+	if d.stopped() {
+		return
+	}
+	t.flow = nil
+	end := t.at + t.floor
+	next := t.stepFn
+	if t.last {
+		end, next = max(end, t.begun+t.least), t.finishFn
+	}
+	if end > d.world.Time() {
+		d.world.At(end, "chunk", next)
+		return
+	}
+	next()
+}
+
+func (t *task) finish() {
+	d := t.d
+	if d.stopped() {
+		return
+	}
+	s, e := t.s, t.engine
+	launch := s.queue[s.head].op == cuda.OpLaunch
+	if k, ok := t.work.(*ModelLaunch); ok {
+		f := s.queue[s.head].fn
+		f.launches = append(f.launches, k)
+	}
+	t.s, t.work, t.bulk = nil, nil, bulk{}
+	d.tasks = append(d.tasks, t)
+	s.complete()
+	switch {
+	case launch:
+		d.resident--
+		d.admit()
+	case e != nil:
+		e.busy = false
+		if len(e.queue) > 0 {
+			next := e.queue[0]
+			e.queue = append(e.queue[:0], e.queue[1:]...)
+			e.busy = true
+			next.begin()
+		}
+	}
+}
+
+// admit starts a launch that the limit of resident grids held back: the first
+// of a high-priority stream, else the first.
+func (d *Device) admit() {
+	if len(d.held) == 0 || d.resident >= d.costs.ResidentGrids {
+		return
+	}
+	k := 0
+	for i, t := range d.held {
+		if t.s.high {
+			k = i
+			break
+		}
+	}
+	t := d.held[k]
+	d.held = append(d.held[:k], d.held[k+1:]...)
+	t.launch()
+}
+
+// engine is a copy engine: it does one copy after the other.
+type engine struct {
+	name  string
+	busy  bool
+	queue []*task
+}
+
+// engineFor returns the engine of a copy, or nil where the device moves the
+// bytes itself.
+func (d *Device) engineFor(c *command) *engine {
+	dst, src := d.mem.at(c.a), d.mem.at(c.b)
+	switch {
+	case dst == nil || src == nil: // the copy itself will tell
+		return nil
+	case src.kind == cuda.PinnedMemory:
+		return &d.toDevice
+	case dst.kind == cuda.PinnedMemory:
+		return &d.toHost
+	}
+	return nil
+}
+
+// bulk is the work of a fill or copy. Each chunk lands when it is done; its
+// source is read then.
+type bulk struct {
+	d     *Device
+	c     *command
+	who   string
+	total uint64
+	unit  uint64 // number of chunks
+	done  uint64
+	chunk uint64 // under way
+}
+
+// minChunk is what memory moves at a time: a sector of 32 bytes.
+const minChunk = 32
+
+func (b *bulk) step() (float64, bool, error) {
+	if err := b.land(); err != nil {
+		return 0, false, err
+	}
+	if b.done == b.total {
+		return 0, true, nil
+	}
+	b.chunk = min(max(roundUp((b.total+b.unit-1)/b.unit, minChunk), minChunk), b.d.costs.MaxChunk, b.total-b.done)
+	m := b.d.mem
+	_, dst, err := m.locate(b.c.a+b.done, b.chunk, true)
+	if err != nil {
+		return 0, false, err
+	}
+	bytes := float64(b.chunk) * float64(dst.scale)
+	if b.c.op == cuda.OpCopy {
+		_, src, err := m.locate(b.c.b+b.done, b.chunk, false)
+		if err != nil {
+			return 0, false, err
+		}
+		if dst.kind == src.kind {
+			bytes += float64(b.chunk) * float64(src.scale)
+		} else {
+			bytes = float64(b.chunk) * float64(max(src.scale, dst.scale))
+		}
+	}
+	return bytes, false, nil
+}
+
+// land moves the chunk whose bytes have passed.
+func (b *bulk) land() error {
+	n := b.chunk
+	if n == 0 {
+		return nil
+	}
+	m := b.d.mem
+	dst, _, err := m.locate(b.c.a+b.done, n, true)
+	if err != nil {
+		return err
+	}
+	if b.c.op == cuda.OpCopy {
+		src, _, err := m.locate(b.c.b+b.done, n, false)
+		if err != nil {
+			return err
+		}
+		m.observe(b.who, b.c.b+b.done, n, false)
+		copy(dst, src)
+	} else {
+		fill(dst, b.c.flags, b.c.b)
+	}
+	m.observe(b.who, b.c.a+b.done, n, true)
+	b.done += n
+	b.chunk = 0
+	return nil
+}
+
+// fill fills dst, a whole number of elements, with v.
+func fill(dst []byte, log2 uint8, v uint64) {
+	if len(dst) == 0 {
+		return
+	}
+	if v == 0 {
+		clear(dst)
+		return
+	}
+	var e [8]byte
+	binary.LittleEndian.PutUint64(e[:], v)
+	n := copy(dst, e[:1<<log2])
+	for n < len(dst) {
+		n += copy(dst[n:], dst[:n])
+	}
+}
