@@ -95,6 +95,12 @@ func (b *Batch) Arena() []byte { return b.arena }
 // Streams returns the streams that the commands index.
 func (b *Batch) Streams() []Stream { return b.streams }
 
+// Part returns the commands from..to-1 as a batch that shares b's memory: it is
+// valid until b changes, and nothing may be added to it.
+func (b *Batch) Part(from, to int) Batch {
+	return Batch{commands: b.commands[from:to:to], arena: b.arena, streams: b.streams}
+}
+
 func (b *Batch) add(s Stream, op Op) *Command {
 	i := 0
 	for i < len(b.streams) && b.streams[i] != s {
