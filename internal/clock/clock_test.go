@@ -1,0 +1,120 @@
+package clock_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/internal/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cuda may not import this module, so it spells the interface out.
+func TestDeviceClockIsTheSameInterface(t *testing.T) {
+	a := reflect.TypeFor[clock.Clock]()
+	b := reflect.TypeFor[cuda.Clock]()
+	require.Equal(t, a.NumMethod(), b.NumMethod())
+	for i := range a.NumMethod() {
+		require.Equal(t, a.Method(i).Name, b.Method(i).Name)
+		require.True(t, a.Method(i).Type == b.Method(i).Type, "%s: %v and %v", a.Method(i).Name, a.Method(i).Type, b.Method(i).Type)
+	}
+	var c cuda.Clock = clock.Wall()
+	var _ clock.Clock = c
+}
+
+var bg = context.Background()
+
+func never() clock.Cond { return clock.Func("never", func() bool { return false }) }
+
+func TestWallTime(t *testing.T) {
+	w := clock.Wall()
+	require.False(t, w.Virtual())
+	a := w.Now()
+	require.Less(t, a, time.Second, "the epoch is the call")
+	require.NoError(t, w.Sleep(bg, 3*time.Millisecond))
+	require.GreaterOrEqual(t, w.Now()-a, 3*time.Millisecond)
+	require.NoError(t, w.Sleep(bg, 0))
+	require.NoError(t, w.Sleep(bg, -1))
+}
+
+func TestWallWaitSeesWhatNobodyToldOf(t *testing.T) {
+	w := clock.Wall()
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	wg.Add(1)
+	w.Go("setter", func() {
+		defer wg.Done()
+		_ = w.Sleep(bg, 2*time.Millisecond)
+		done.Store(true)
+	})
+	require.NoError(t, w.WaitUntil(bg, clock.Func("done", done.Load), clock.Never))
+	wg.Wait()
+}
+
+func TestWallNotifyWakes(t *testing.T) {
+	w := clock.Wall()
+	var looks, told atomic.Int64
+	c := clock.Func("told", func() bool { looks.Add(1); return told.Load() == 1 })
+	errs := make(chan error, 4)
+	for range 4 {
+		w.Go("waiter", func() { errs <- w.WaitUntil(bg, c, clock.Never) })
+	}
+	require.NoError(t, w.Sleep(bg, 5*time.Millisecond))
+	told.Store(1)
+	w.Notify()
+	for range 4 {
+		require.NoError(t, <-errs)
+	}
+	w.Notify() // nobody waits
+	require.Greater(t, looks.Load(), int64(4))
+}
+
+func TestWallDeadlineAndContext(t *testing.T) {
+	w := clock.Wall()
+	d := w.Now() + 2*time.Millisecond
+	require.Equal(t, context.DeadlineExceeded, w.WaitUntil(bg, never(), d))
+	require.GreaterOrEqual(t, w.Now(), d)
+	require.Equal(t, context.DeadlineExceeded, w.WaitUntil(bg, never(), 0))
+
+	cause := errors.New("the cause")
+	ctx, cancel := context.WithCancelCause(bg)
+	got := make(chan error, 2)
+	w.Go("waiter", func() { got <- w.WaitUntil(ctx, never(), clock.Never) })
+	w.Go("sleeper", func() { got <- w.Sleep(ctx, time.Hour) })
+	require.NoError(t, w.Sleep(bg, time.Millisecond))
+	cancel(cause)
+	require.Equal(t, cause, <-got)
+	require.Equal(t, cause, <-got)
+	yes := clock.Func("yes", func() bool { return true })
+	require.NoError(t, w.WaitUntil(ctx, yes, 0), "done wins over context and deadline")
+	require.Equal(t, "yes", yes.String())
+}
+
+func TestMutexOnTheWallClock(t *testing.T) {
+	m := clock.NewMutex(clock.Wall())
+	n := 0
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				m.Lock()
+				n++
+				m.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 1600, n)
+	require.True(t, m.TryLock())
+	require.False(t, m.TryLock())
+	m.Unlock()
+}
