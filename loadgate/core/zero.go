@@ -210,14 +210,21 @@ func (c *Core) Launched(id LaunchID, mark kv.Point) error {
 	return nil
 }
 
-// LaunchFailed tells that nothing of a launch reached its stream. Its blocks
-// are dirty again, and transfers that wait for it fail with the cause.
-func (c *Core) LaunchFailed(id LaunchID, cause error) error {
+// LaunchFailed tells that a launch did not reach its stream, or not as a whole.
+// Its blocks are dirty again, and transfers that wait for it fail with the
+// cause. If a part of it is in the stream, mark covers that part; otherwise it
+// is the zero Point.
+func (c *Core) LaunchFailed(id LaunchID, mark kv.Point, cause error) error {
 	if _, err := c.Launch(id); err != nil {
 		return err
 	}
 	if cause == nil {
 		return fmt.Errorf("loadgate: launch %d failed without a cause: %w", id, ErrInvalid)
+	}
+	if mark != (kv.Point{}) {
+		if err := c.checkMark("launch failed", mark); err != nil {
+			return err
+		}
 	}
 	waiters := c.launchs[id].waiters
 	c.launchs[id].waiters = list{}
@@ -225,7 +232,7 @@ func (c *Core) LaunchFailed(id LaunchID, cause error) error {
 		p, _ := c.poolOf(b)
 		c.setDirty(b, c.pools[p].NeedsZero || c.blocks[b].dirty)
 	}
-	c.endLaunch(int32(id), 0)
+	c.endLaunch(int32(id), c.single(mark))
 	for t := waiters.head; t != 0; {
 		next := c.tickets[t-1].next
 		c.tickets[t-1].waiting = waitNone

@@ -1,0 +1,212 @@
+package loadgate
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/event"
+	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/kernels"
+	"github.com/kvgate/kvgate/loadgate/core"
+	"github.com/kvgate/kvgate/memory/kv"
+	"github.com/kvgate/kvgate/memory/layout"
+	"github.com/kvgate/kvgate/nixl"
+	"github.com/kvgate/kvgate/stream"
+)
+
+// PoolOptions describe one pool of blocks.
+type PoolOptions struct {
+	Name string
+	// Table says where the blocks lie. It is what zeroing clears, and what
+	// transfers are held against: a descriptor belongs to the block in which
+	// the table finds it. Its pool id has to be the pool's place in
+	// [Options.Pools].
+	Table layout.Table
+	// NeedsZero says that a block must be zeroed before a new owner uses it.
+	NeedsZero bool
+	// Template is one state row, laid out as the bytes of a block, that resets
+	// copy from; 0 resets to zeros.
+	Template cuda.DevicePtr
+}
+
+// Options configure a gate.
+type Options struct {
+	// Mode is how zeroing and transfers are ordered. The zero Mode is
+	// [core.Ungated], which promises nothing.
+	Mode Mode
+	// Pools are the pools of blocks; a pool's id is its index.
+	Pools []PoolOptions
+	// Compute is the stream of the steps. In modes that zero in line, zeroing
+	// goes to it.
+	Compute *stream.Stream
+	// Agent is the agent that the transfers are made with.
+	Agent nixl.Agent
+	// HoldLimit is how long a transfer may be held before
+	// [Listener.Overdue] is told; 0 is never. Age frees and fails nothing.
+	HoldLimit time.Duration
+	// Posters is how many goroutines hand transfers to the transport, which
+	// can take tens of microseconds and more each; 0 is one.
+	Posters int
+	// PerPeer is how many of them may be busy with one peer; 0 is one.
+	PerPeer int
+	// Listener is told of what happens.
+	Listener Listener
+}
+
+// The types and modes of the core, under the names that users of the gate need.
+type (
+	Mode     = core.Mode
+	Holder   = core.Holder
+	Plan     = core.Plan
+	Access   = core.Access
+	Counters = core.Counters
+	Filling  = core.Filling
+)
+
+// What Zero writes.
+const (
+	Zeroing   = core.Zeroing
+	Resetting = core.Resetting
+)
+
+// Gate orders device work and transfers on the same blocks. All methods are
+// safe for use by several goroutines; the order between calls of different
+// goroutines is the order in which they get in.
+//
+// The gate does not run by itself: it moves in [Gate.Progress], in the waits,
+// and in the calls that hand it work.
+type Gate struct {
+	reg   *event.Registry
+	clk   clock.Clock
+	set   *kernels.Set
+	agent nixl.Agent
+
+	mu      *clock.Mutex // guards what follows; held across crossings
+	core    *core.Core
+	feed    *event.Feed
+	pools   []pool
+	compute *stream.Stream
+	dry     *stream.Stream
+	wet     *stream.Stream
+	streams map[kv.Timeline]*stream.Stream // that a mark was recorded on
+	unmarks []*stream.Stream               // whose last mark was not recorded
+
+	launches []core.LaunchID // asked for, not carried out
+	batch    *stream.Batch
+	fences   []launched // what batch holds
+
+	posters  *posters // nil without an agent
+	bySlot   []*Ticket
+	free     []*Ticket
+	ended    []*Ticket // the core is done with them
+	flying   []*Ticket // posted, polled to their end
+	unclosed []nixl.Transfer
+	peers    map[nixl.Peer]core.Peer
+
+	limit    time.Duration
+	listener Listener
+	notices  []notice
+	closed   bool // no new transfers
+	released bool
+
+	// Scratch, kept so that a steady state allocates nothing.
+	points  []kv.Point
+	actions []core.Action
+	pieces  []core.Piece
+	marks   []event.Fence
+	results []posting
+	lost    []posting
+	own     [1]*stream.Stream
+
+	// What waits look at without the lock.
+	seen     atomic.Uint64 // the agent's activity before the last polling
+	inFlight atomic.Int64  // length of flying
+}
+
+type pool struct {
+	PoolOptions
+	table *kernels.Table
+	where *layout.Map
+}
+
+// New makes a gate over the device of reg, with kernels loaded into it. The
+// memory of the pools has to be allocated, and outlives the gate.
+func New(reg *event.Registry, set *kernels.Set, o Options) (*Gate, error) {
+	g := &Gate{reg: reg, clk: reg.Clock(), set: set, agent: o.Agent, compute: o.Compute,
+		batch: stream.NewBatch(reg), streams: map[kv.Timeline]*stream.Stream{},
+		peers: map[nixl.Peer]core.Peer{}, limit: o.HoldLimit, listener: o.Listener}
+	g.mu = clock.NewMutex(g.clk)
+	if err := g.init(o); err != nil {
+		return nil, errors.Join(err, g.release())
+	}
+	return g, nil
+}
+
+func (g *Gate) init(o Options) (err error) {
+	if o.Compute == nil {
+		return fmt.Errorf("loadgate: no compute stream: %w", core.ErrInvalid)
+	}
+	if o.Posters < 0 || o.PerPeer < 0 {
+		return fmt.Errorf("loadgate: %d posters, %d for a peer: %w", o.Posters, o.PerPeer, core.ErrInvalid)
+	}
+	var pools []core.Pool
+	for i, p := range o.Pools {
+		if int(p.Table.Pool) != i {
+			return fmt.Errorf("loadgate: pool %d (%s): its table is of pool %d: %w", i, p.Name, p.Table.Pool, core.ErrInvalid)
+		}
+		gp := pool{PoolOptions: p}
+		if gp.where, err = layout.NewMap(p.Table); err != nil {
+			return fmt.Errorf("loadgate: pool %d (%s): %w", i, p.Name, err)
+		}
+		if gp.table, err = kernels.NewTable(g.reg.Device(), p.Table); err != nil {
+			return fmt.Errorf("loadgate: pool %d (%s): %w", i, p.Name, err)
+		}
+		g.pools = append(g.pools, gp)
+		pools = append(pools, core.Pool{Name: p.Name, Blocks: p.Table.Blocks, BlockBytes: p.Table.Bytes(),
+			HasNull: !p.Table.RealNull, NeedsZero: p.NeedsZero})
+	}
+	if g.core, err = core.New(pools, core.Options{Mode: o.Mode, HoldLimit: kv.Instant(o.HoldLimit)}); err != nil {
+		return err
+	}
+	if g.dry, err = stream.New(g.reg, cuda.StreamOptions{Name: "gate dry", HighPriority: true}); err != nil {
+		return fmt.Errorf("loadgate: %w", err)
+	}
+	if g.wet, err = stream.New(g.reg, cuda.StreamOptions{Name: "gate wet", HighPriority: true}); err != nil {
+		return fmt.Errorf("loadgate: %w", err)
+	}
+	for _, s := range []*stream.Stream{g.compute, g.dry, g.wet} {
+		g.streams[s.ID()] = s
+	}
+	g.feed = g.reg.NewFeed()
+	if o.Agent != nil {
+		g.posters = newPosters(g.clk, max(1, o.Posters), max(1, o.PerPeer))
+	}
+	return nil
+}
+
+// Mode returns the mode that the gate was made with.
+func (g *Gate) Mode() Mode { return g.core.Mode() }
+
+// Counters returns what the gate did and what it holds.
+func (g *Gate) Counters() Counters {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.core.Counters()
+}
+
+// Block returns the state of a block.
+func (g *Gate) Block(p kv.PoolID, b kv.Block) (core.BlockInfo, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.core.Block(p, b)
+}
+
+// Poisoned appends the tenancies that a transfer not proven quiet may touch.
+func (g *Gate) Poisoned(p kv.PoolID, dst []kv.Tenancy) []kv.Tenancy {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.core.Poisoned(p, dst)
+}

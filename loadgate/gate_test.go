@@ -1,0 +1,215 @@
+package loadgate_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/event"
+	"github.com/kvgate/kvgate/kernels"
+	"github.com/kvgate/kvgate/loadgate"
+	"github.com/kvgate/kvgate/loadgate/core"
+	"github.com/kvgate/kvgate/memory"
+	"github.com/kvgate/kvgate/memory/kv"
+	"github.com/kvgate/kvgate/memory/layout"
+	"github.com/kvgate/kvgate/nixl"
+	"github.com/kvgate/kvgate/nixl/softnic"
+	"github.com/kvgate/kvgate/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func init() {
+	// busy keeps its stream occupied and touches nothing.
+	sim.RegisterModel("busy", func(k *sim.ModelLaunch) error {
+		k.Time = time.Duration(k.Geometry.Grid[0]) * time.Microsecond
+		k.Chunks = 1
+		return nil
+	})
+}
+
+const (
+	blocks   = 16
+	segments = 2
+	page     = 4096
+)
+
+// rig is one device, one pool and a remote agent whose memory is full of 0xAB.
+type rig struct {
+	t       *testing.T
+	dev     *sim.Device
+	reg     *event.Registry
+	compute *stream.Stream
+	gate    *loadgate.Gate
+	pool    *memory.Pool
+	table   layout.Table
+	agent   nixl.Agent
+	remote  nixl.Agent
+	peer    nixl.Peer
+	host    *softnic.HostMemory
+	fabric  *softnic.Fabric
+	busy    cuda.Function
+}
+
+func newRig(t *testing.T, mode loadgate.Mode, real bool, change func(*loadgate.Options)) *rig {
+	r := &rig{t: t}
+	dev, err := sim.New(sim.Options{Real: real})
+	require.NoError(t, err)
+	r.dev = dev
+	r.reg = event.NewRegistry(dev)
+	set, err := kernels.Load(dev)
+	require.NoError(t, err)
+	r.compute, err = stream.New(r.reg, cuda.StreamOptions{Name: "compute"})
+	require.NoError(t, err)
+	base, err := dev.Alloc(blocks*segments*page, cuda.AllocOptions{Name: "kv"})
+	require.NoError(t, err)
+	r.table = layout.Table{Blocks: blocks}
+	for s := range uint64(segments) {
+		r.table.Segments = append(r.table.Segments, layout.Segment{Base: uint64(base) + s*blocks*page, Stride: page, Page: page})
+	}
+	r.fabric = softnic.New(dev.World(), softnic.Options{})
+	r.agent, err = r.fabric.NewAgent("decode", dev.Memory())
+	require.NoError(t, err)
+	r.host = softnic.NewHostMemory(1 << 20)
+	for i := range r.host.Bytes() {
+		r.host.Bytes()[i] = 0xAB
+	}
+	r.remote, err = r.fabric.NewAgent("prefill", r.host)
+	require.NoError(t, err)
+	_, err = r.agent.Register(nixl.VRAM, []nixl.Descriptor{{Addr: uint64(base), Len: blocks * segments * page}})
+	require.NoError(t, err)
+	_, err = r.remote.Register(nixl.DRAM, []nixl.Descriptor{{Addr: r.host.Addr(), Len: r.host.Len()}})
+	require.NoError(t, err)
+	blob, err := r.remote.Metadata()
+	require.NoError(t, err)
+	r.peer, err = r.agent.AddPeer(blob)
+	require.NoError(t, err)
+	o := loadgate.Options{Mode: mode, Compute: r.compute, Agent: r.agent,
+		Pools: []loadgate.PoolOptions{{Name: "kv", Table: r.table, NeedsZero: true}}}
+	if change != nil {
+		change(&o)
+	}
+	r.gate, err = loadgate.New(r.reg, set, o)
+	require.NoError(t, err)
+	r.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: blocks, Reclaimer: r.gate.Reclaimer(0)})
+	require.NoError(t, err)
+	r.busy, err = dev.Model("busy")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx := context.Background()
+		if dev.Activity(); r.reg.Err() == nil {
+			require.NoError(t, dev.Sync(ctx))
+			_, _ = r.reg.Poll()
+		}
+		err := r.gate.Close(ctx)
+		if r.gate.Counters().Poisoned == 0 {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, core.ErrPoisoned)
+		}
+		require.NoError(t, r.fabric.Close())
+		if r.reg.Err() == nil {
+			require.NoError(t, r.compute.Close())
+		}
+		require.NoError(t, r.reg.Close())
+		require.NoError(t, dev.Close())
+	})
+	return r
+}
+
+func (r *rig) alloc(n int) []kv.Tenancy {
+	ts, err := r.pool.Alloc(n, nil)
+	require.NoError(r.t, err)
+	return ts
+}
+
+func (r *rig) read(ts []kv.Tenancy) nixl.Transfer {
+	spec := nixl.Spec{Op: nixl.Read, Peer: r.peer, LocalMemory: nixl.VRAM, RemoteMemory: nixl.DRAM}
+	for i, t := range ts {
+		for s, seg := range r.table.Segments {
+			spec.Local = append(spec.Local, nixl.Descriptor{Addr: seg.Address(t.Block), Len: page})
+			spec.Remote = append(spec.Remote, nixl.Descriptor{Addr: r.host.Addr() + uint64((i*segments+s)*page), Len: page})
+		}
+	}
+	tr, err := r.agent.NewTransfer(spec)
+	require.NoError(r.t, err)
+	return tr
+}
+
+func (r *rig) load(h loadgate.Holder, ts []kv.Tenancy) *loadgate.Ticket {
+	t, err := r.gate.Load(h, r.read(ts))
+	require.NoError(r.t, err)
+	return t
+}
+
+// backlog occupies the compute stream.
+func (r *rig) backlog(us uint32) {
+	b := stream.NewBatch(r.reg)
+	b.Launch(r.compute, r.busy, cuda.Geometry{Grid: [3]uint32{us, 1, 1}, Block: [3]uint16{1, 1, 1}}, 0)
+	require.NoError(r.t, b.Submit())
+}
+
+func (r *rig) step(us uint32) func(*stream.Batch) error {
+	return func(b *stream.Batch) error {
+		b.Launch(r.compute, r.busy, cuda.Geometry{Grid: [3]uint32{us, 1, 1}, Block: [3]uint16{1, 1, 1}}, 0)
+		return nil
+	}
+}
+
+func (r *rig) content(t kv.Tenancy) []byte {
+	var out []byte
+	for _, seg := range r.table.Segments {
+		p := make([]byte, page)
+		require.NoError(r.t, r.dev.Read(p, cuda.DevicePtr(seg.Address(t.Block))))
+		out = append(out, p...)
+	}
+	return out
+}
+
+func (r *rig) intact(ts []kv.Tenancy) bool {
+	for _, t := range ts {
+		if !bytes.Equal(r.content(t), bytes.Repeat([]byte{0xAB}, segments*page)) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestZeroingBehindBacklog is the race that the project exists for: zeroing
+// waits behind the compute backlog while the load is posted.
+func TestZeroingBehindBacklog(t *testing.T) {
+	for _, mode := range core.Modes() {
+		t.Run(mode.String(), func(t *testing.T) {
+			r := newRig(t, mode, false, nil)
+			ctx := context.Background()
+			r.backlog(2000)
+			ts := r.alloc(2)
+			h, err := r.gate.Hold(0, ts)
+			require.NoError(t, err)
+			require.NoError(t, r.gate.Zero(loadgate.ZeroRequest{Tenancies: ts, Covered: true}))
+			require.NoError(t, r.gate.Flush())
+			require.NoError(t, r.gate.Settle(ctx, 0, ts))
+			ticket := r.load(h, ts)
+			require.NoError(t, r.gate.EndStep())
+			require.NoError(t, r.gate.WaitTicket(ctx, ticket))
+			plan, err := r.gate.Plan([]loadgate.Holder{h})
+			require.NoError(t, err)
+			f, err := r.gate.Submit(plan, r.step(100))
+			require.NoError(t, err)
+			require.NoError(t, r.gate.WaitFence(ctx, f))
+			if mode == core.Ungated {
+				require.False(t, r.intact(ts), "the race did not show")
+			} else {
+				require.True(t, r.intact(ts))
+			}
+			require.NoError(t, r.gate.Drop(h))
+			require.NoError(t, r.pool.Free(ts))
+		})
+	}
+}

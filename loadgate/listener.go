@@ -1,0 +1,150 @@
+package loadgate
+
+import (
+	"fmt"
+
+	"github.com/kvgate/kvgate/event"
+	"github.com/kvgate/kvgate/loadgate/core"
+	"github.com/kvgate/kvgate/memory/kv"
+)
+
+// Listener is told of what happens in a gate. Any of the functions may be nil.
+// They run on the goroutine whose call made it happen, after that call has let
+// go of the gate, in the order of the events; they may call the gate.
+type Listener struct {
+	// Launched: a zeroing or reset is in its stream.
+	Launched func(LaunchInfo)
+	// Held: a transfer did not leave at once.
+	Held func(TransferInfo)
+	// Posted: the transport has taken a transfer.
+	Posted func(TransferInfo)
+	// Done: a transfer is over for its caller.
+	Done func(TransferInfo)
+	// Failed: a load into a block of Holder did not arrive. Every holder of the
+	// block is told, once for a transfer.
+	Failed func(FailedInfo)
+	// Overdue: a transfer has been held for longer than the limit. Err says for
+	// what. Told once for a transfer.
+	Overdue func(TransferInfo)
+}
+
+// LaunchInfo describes a launch of the gate. Blocks is valid during the call.
+type LaunchInfo struct {
+	Filling Filling
+	Pool    kv.PoolID
+	Blocks  []kv.Block
+	Where   core.Where
+	Fence   event.Fence
+}
+
+func (i LaunchInfo) String() string {
+	return fmt.Sprintf("%v pool %d blocks %v on %v", i.Filling, i.Pool, i.Blocks, i.Where)
+}
+
+// TransferInfo describes a transfer at one moment.
+type TransferInfo struct {
+	Ticket *Ticket
+	Kind   core.Kind
+	Err    error
+	// Why says what a held transfer waits for.
+	Why string
+}
+
+func (i TransferInfo) String() string {
+	switch {
+	case i.Err != nil:
+		return fmt.Sprintf("%v: %v", i.Kind, i.Err)
+	case i.Why != "":
+		return fmt.Sprintf("%v: waits for %s", i.Kind, i.Why)
+	}
+	return i.Kind.String()
+}
+
+// FailedInfo says that a load did not arrive at one of a holder's blocks.
+type FailedInfo struct {
+	Holder Holder
+	Ticket *Ticket
+	Err    error
+}
+
+func (i FailedInfo) String() string { return fmt.Sprintf("%v: %v", i.Holder, i.Err) }
+
+type noticeKind uint8
+
+const (
+	noticeLaunched noticeKind = iota
+	noticeHeld
+	noticePosted
+	noticeDone
+	noticeFailed
+	noticeOverdue
+)
+
+// notice is an event that waits for the gate to be unlocked.
+type notice struct {
+	kind     noticeKind
+	launch   LaunchInfo
+	transfer TransferInfo
+	holder   Holder
+}
+
+func (g *Gate) note(n notice) {
+	l := &g.listener
+	switch n.kind {
+	case noticeLaunched:
+		if l.Launched == nil {
+			return
+		}
+		n.launch.Blocks = append([]kv.Block(nil), n.launch.Blocks...)
+	case noticeHeld:
+		if l.Held == nil {
+			return
+		}
+	case noticePosted:
+		if l.Posted == nil {
+			return
+		}
+	case noticeDone:
+		if l.Done == nil {
+			return
+		}
+	case noticeFailed:
+		if l.Failed == nil {
+			return
+		}
+	case noticeOverdue:
+		if l.Overdue == nil {
+			return
+		}
+	}
+	g.notices = append(g.notices, n)
+}
+
+// unlock lets go of the gate and then tells the listener.
+func (g *Gate) unlock() {
+	if len(g.notices) == 0 {
+		g.mu.Unlock()
+		return
+	}
+	told := g.notices
+	g.notices = nil
+	l := g.listener
+	g.mu.Unlock()
+	for i := range told {
+		n := &told[i]
+		switch n.kind {
+		case noticeLaunched:
+			l.Launched(n.launch)
+		case noticeHeld:
+			l.Held(n.transfer)
+		case noticePosted:
+			l.Posted(n.transfer)
+		case noticeDone:
+			l.Done(n.transfer)
+		case noticeFailed:
+			l.Failed(FailedInfo{Holder: n.holder, Ticket: n.transfer.Ticket, Err: n.transfer.Err})
+		case noticeOverdue:
+			l.Overdue(n.transfer)
+		}
+	}
+}
