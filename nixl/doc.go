@@ -3,6 +3,22 @@
 // [Transfer] are served by nixl/softnic, a fabric inside the process, and are
 // shaped so that NVIDIA's NIXL library can serve them too.
 //
+// What a caller has to know of any fabric:
+//   - An error is no proof of silence. Only errors for which [Quiet] holds prove
+//     that a transfer touches no memory any more; a post that fails half way, a
+//     disconnect and a failed status leave bytes on their way, and the memory of
+//     the transfer poisoned ([ErrPoisoned]) until its agent ends.
+//   - Nothing in flight can be taken back: closing the transfer, its
+//     registration, its peer or its agent is refused with [ErrBusy].
+//   - A posted transfer is in flight until [Transfer.Status] has told its end,
+//     and its notification leaves with that poll. [Wait] polls; [Inbox] keeps
+//     what arrives.
+//   - A restart, a removal and a lost connection each begin a new generation of
+//     the peer. Handles of an earlier one are refused.
+//
+// The table of nixl/conformance holds a fabric to this. [Registry], [Peers],
+// [Refuse] and [Spec.Check] are the parts that implementations share.
+//
 // The package knows nothing of CUDA: addresses are integers, and nothing here
 // orders a transfer against a stream. That is the business of loadgate.
 package nixl

@@ -63,14 +63,14 @@ func (p *plainRegistry) remove(m MemoryType, ds []Descriptor) error {
 }
 
 func TestRegistryAgainstPlainTwin(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var r Registry
 		p := plainRegistry{map[Region]int{}, map[Region]int{}, map[Region]int{}}
 		region := func() Descriptor {
 			return Descriptor{Addr: rnd.Uint64N(20), Len: 1 + rnd.Uint64N(8), Device: rnd.Uint64N(2)}
 		}
-		for range 200 {
+		for range 150 {
 			m := MemoryType(rnd.IntN(2))
 			ds := []Descriptor{region()}
 			for rnd.IntN(3) == 0 {

@@ -19,7 +19,6 @@ type Fabric struct {
 	// All below is guarded by the machine's lock.
 	agents  []*agent // living ones, in the order in which they came
 	lives   map[uint64]*agent
-	life    uint64
 	posts   uint64
 	flights []*flight // not yet settled, in the order of their posts
 	spare   []*chunk

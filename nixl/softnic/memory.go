@@ -21,15 +21,22 @@ type Memory interface {
 	Bandwidth() *vtime.Shared
 }
 
-// owner is a Memory that can tell whether it has all bytes of a run. Of one
-// that can not, the first and the last byte are read.
-type owner interface {
-	Owns(addr, n uint64) bool
-}
+// Two ways in which a Memory may be able to tell whether a run of bytes is all
+// its own. Of one that has neither, the first and the last byte are read.
+type (
+	owner  interface{ Owns(addr, n uint64) bool }
+	slicer interface {
+		Bytes(addr, n uint64) ([]byte, error)
+	}
+)
 
 func owns(m Memory, addr, n uint64) bool {
-	if o, ok := m.(owner); ok {
-		return o.Owns(addr, n)
+	switch m := m.(type) {
+	case owner:
+		return m.Owns(addr, n)
+	case slicer:
+		_, err := m.Bytes(addr, n)
+		return err == nil
 	}
 	var b [1]byte
 	return m.Read(addr, b[:]) == nil && m.Read(addr+n-1, b[:]) == nil

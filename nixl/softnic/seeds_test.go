@@ -29,7 +29,7 @@ func TestRandomSchedules(t *testing.T) {
 		return
 	}
 	seen := map[string]bool{}
-	for seed := uint64(1); seed <= 200; seed++ {
+	for seed := uint64(1); seed <= seeds; seed++ {
 		first := schedule(t, seed)
 		if t.Failed() {
 			t.Fatalf("rerun with: go test ./nixl/softnic -run TestRandomSchedules -seed %d", seed)
@@ -37,7 +37,7 @@ func TestRandomSchedules(t *testing.T) {
 		require.Equal(t, first, schedule(t, seed), "seed %d gives two runs", seed)
 		seen[first] = true
 	}
-	require.Len(t, seen, 200, "seeds give different runs")
+	require.Len(t, seen, seeds, "seeds give different runs")
 }
 
 const (

@@ -1,0 +1,5 @@
+//go:build !race
+
+package softnic_test
+
+const seeds = 200
