@@ -123,6 +123,46 @@ func (r *Run) arrive(w *warp, in *inst) error {
 		}
 		w.want = uint32(n / warpSize)
 	}
+	if in.sub != redNone {
+		w.votes = w.preds[in.q]
+		if in.flags&flagNot != 0 {
+			w.votes = ^w.votes
+		}
+		w.votes &= w.live
+	}
 	w.state = warpWaiting
 	return nil
+}
+
+// barrierSum is what the warps at one barrier bring to it.
+type barrierSum struct {
+	warps uint32
+	yes   uint32 // threads whose predicate holds
+	all   bool
+}
+
+func (s *barrierSum) add(w *warp) {
+	s.all = (s.warps == 0 || s.all) && w.votes == w.live
+	s.warps++
+	s.yes += uint32(bits.OnesCount32(w.votes))
+}
+
+// reduce gives a warp that leaves a barrier the result of bar.red.
+func (w *warp) reduce(in *inst, s barrierSum) {
+	result := false
+	switch in.sub {
+	case redNone:
+		return
+	case redPopc:
+		w.regs[in.d].fill(uint64(s.yes))
+		return
+	case redAnd:
+		result = s.all
+	case redOr:
+		result = s.yes != 0
+	}
+	w.preds[in.p] = 0
+	if result {
+		w.preds[in.p] = allLanes
+	}
 }

@@ -22,12 +22,16 @@ const (
 // gives no limit of its own.
 const DefaultStepLimit = 1 << 32
 
-// Memory is the global memory that a kernel runs on.
+// Memory is the global memory that a kernel runs on; a nil one has none.
 type Memory interface {
 	// Region returns the whole accessible region around addr. The interpreter
 	// keeps it until the end of the Step. ok is false where there is no memory.
 	Region(addr uint64) (r Region, ok bool)
 }
+
+type noMemory struct{}
+
+func (noMemory) Region(uint64) (Region, bool) { return Region{}, false }
 
 // Region is a piece of global memory.
 type Region struct {
@@ -86,10 +90,18 @@ func (k *Kernel) checkLaunch(l *Launch) error {
 		return k.refuse("thread block of %dx%dx%d, .maxntid is %d", b[0], b[1], b[2], k.maxThreads)
 	case len(l.Params) < k.paramBytes || len(l.Params) > alignUp(k.paramBytes, 16):
 		return k.refuse("%d parameter bytes instead of %d", len(l.Params), k.paramBytes)
-	case k.dynamicBase+int(l.DynamicShared) > MaxShared && (k.staticShared > MaxShared || l.DynamicShared > 0):
+	case k.sharedBytes(l) > MaxShared:
 		return k.refuse("%d+%d bytes of shared memory, the limit is %d", k.staticShared, l.DynamicShared, MaxShared)
 	}
 	return nil
+}
+
+// sharedBytes returns the shared memory of a thread block.
+func (k *Kernel) sharedBytes(l *Launch) int {
+	if l.DynamicShared == 0 {
+		return k.staticShared
+	}
+	return k.dynamicBase + int(l.DynamicShared)
 }
 
 // Start begins a launch; no thread block runs yet. It checks the geometry and
@@ -108,8 +120,9 @@ func (k *Kernel) Start(mem Memory, l Launch) (*Run, error) {
 	threads := l.Block[0] * l.Block[1] * l.Block[2]
 	r.nwarps = (threads + warpSize - 1) / warpSize
 	r.total = uint64(l.Grid[0]) * uint64(l.Grid[1]) * uint64(l.Grid[2])
-	if n := k.dynamicBase + int(l.DynamicShared); k.staticShared > 0 || l.DynamicShared > 0 {
-		r.shared = make([]byte, n)
+	r.shared = make([]byte, k.sharedBytes(&l))
+	if mem == nil {
+		r.mem = noMemory{}
 	}
 	files := uint32(1)
 	if k.barriers {
@@ -250,12 +263,12 @@ func (r *Run) runBlock() error {
 // at it as it asks for, or all that have not exited. It reports whether every
 // warp has exited.
 func (r *Run) release() (done bool, err error) {
-	var arrived [maxBarriers]uint32
+	var arrived [maxBarriers]barrierSum
 	live := uint32(0)
 	for i := range r.warps {
 		if w := &r.warps[i]; w.state == warpWaiting {
 			live++
-			arrived[w.barrier]++
+			arrived[w.barrier].add(w)
 		}
 	}
 	if live == 0 {
@@ -271,7 +284,8 @@ func (r *Run) release() (done bool, err error) {
 		if want == 0 {
 			want = live
 		}
-		if arrived[w.barrier] >= want {
+		if arrived[w.barrier].warps >= want {
+			w.reduce(&r.k.code[w.pc-1], arrived[w.barrier])
 			w.state = warpReady
 			released = true
 		}
@@ -280,7 +294,7 @@ func (r *Run) release() (done bool, err error) {
 		for i := range r.warps {
 			if w := &r.warps[i]; w.state == warpWaiting {
 				return false, r.trap(w, &r.k.code[w.pc-1], w.mask, ErrDivergentBarrier,
-					fmt.Sprintf("%d of %d warps wait at barrier %d, no barrier is complete", arrived[w.barrier], live, w.barrier))
+					fmt.Sprintf("%d of %d warps wait at barrier %d, no barrier is complete", arrived[w.barrier].warps, live, w.barrier))
 			}
 		}
 	}

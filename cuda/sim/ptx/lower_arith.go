@@ -24,6 +24,7 @@ var lowerings = map[string]lowering{
 	"bar": lowerBar, "barrier": lowerBar, "membar": lowerFence, "fence": lowerFence,
 
 	"bra": lowerBra, "brx": lowerBrx, "ret": lowerExit, "exit": lowerExit, "trap": lowerTrap,
+	"nanosleep": lowerNanosleep,
 }
 
 // intOps are the ops of instructions of two operands on integers, unsigned and

@@ -20,10 +20,14 @@ func lowerLogic(b *builder, c *cursor) error {
 }
 
 // predicate reads p, a and perhaps b, all predicates, into an op. Sources have
-// no negation here.
+// no negation here, but may be constants.
 func (b *builder) predicate(o op) error {
 	slots := [3]int32{}
-	for i := range b.in.args {
+	for i, a := range b.in.args {
+		if i > 0 && a.kind == argInt {
+			slots[i] = b.constantPred(a.num != 0)
+			continue
+		}
 		p, not, err := b.predSrc(i)
 		if err != nil {
 			return err
@@ -39,6 +43,16 @@ func (b *builder) predicate(o op) error {
 	}
 	n.p, n.a, n.b = slots[0], slots[1], slots[2]
 	return nil
+}
+
+// constantPred returns a predicate that has just been set to a constant.
+func (b *builder) constantPred(v bool) int32 {
+	n := b.inst(opSetEq)
+	if !v {
+		n.op = opSetNe
+	}
+	n.p = b.newPred()
+	return n.p
 }
 
 func lowerNot(b *builder, c *cursor) error {

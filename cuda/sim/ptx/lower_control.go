@@ -100,3 +100,23 @@ func lowerTrap(b *builder, c *cursor) error {
 	_, err := b.guarded(opTrap)
 	return err
 }
+
+// lowerNanosleep checks a nanosleep, which does nothing: no thread runs while
+// another sleeps.
+func lowerNanosleep(b *builder, c *cursor) error {
+	t, err := c.typ("u", 32)
+	if err != nil {
+		return err
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	if err := b.count(1, 1); err != nil {
+		return err
+	}
+	if _, err := b.src(0, t); err != nil {
+		return err
+	}
+	_, err = b.guarded(opNop)
+	return err
+}

@@ -46,20 +46,20 @@ func accessSpace(c *cursor) space {
 	return spaceGeneric
 }
 
-// hints takes modifiers that change how fast an access is or how it is ordered
-// with other threads. Blocks run one by one and warps only change over at
+// ordering takes modifiers that say how an access is ordered with other threads. Blocks run one by one and warps only change over at
 // barriers, so every access is as strong as the strongest.
-func hints(c *cursor, load bool) {
+func ordering(c *cursor) {
 	if c.opt("relaxed", "acquire", "release") != "" {
 		c.opt("cta", "gpu", "sys")
 	}
 	c.opt("volatile", "weak")
 }
 
+// cacheHints takes modifiers that change how fast an access is.
 func cacheHints(c *cursor, load bool) {
 	if load {
-		c.opt("nc")
 		c.opt("ca", "cg", "cs", "lu", "cv")
+		c.opt("nc")
 	} else {
 		c.opt("wb", "cg", "cs", "wt")
 	}
@@ -79,7 +79,7 @@ func vector(c *cursor) uint8 {
 
 // access reads everything of ld and st but the registers.
 func (b *builder) access(c *cursor, load bool) (n inst, t dtype, err error) {
-	hints(c, load)
+	ordering(c)
 	n.space = accessSpace(c)
 	cacheHints(c, load)
 	n.vec = vector(c)
@@ -263,9 +263,8 @@ const (
 
 func lowerAtom(b *builder, c *cursor) error {
 	red := b.in.name == "red"
-	if c.opt("relaxed", "acquire", "release", "acq_rel") != "" {
-		c.opt("cta", "gpu", "sys")
-	}
+	c.opt("relaxed", "acquire", "release", "acq_rel")
+	c.opt("cta", "gpu", "sys")
 	sp := spaceGeneric
 	switch c.opt("global", "shared") {
 	case "global":

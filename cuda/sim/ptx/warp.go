@@ -48,6 +48,7 @@ type warp struct {
 	steps   uint64
 	state   warpState
 	barrier uint32
+	votes   uint32 // of bar.red
 	want    uint32 // warps that the barrier waits for; 0: all
 }
 

@@ -1,0 +1,23 @@
+package ptx
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestEmbeddedKernels loads every PTX file that the module embeds for the GPU.
+func TestEmbeddedKernels(t *testing.T) {
+	files, err := filepath.Glob("../../../kernels/*.ptx")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		src, err := os.ReadFile(f)
+		require.NoError(t, err)
+		m, err := Parse(filepath.Base(f), src)
+		require.NoError(t, err)
+		require.NotEmpty(t, m.Kernels())
+	}
+}
