@@ -3,19 +3,20 @@ package event_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/internal/noopdev"
+	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testutil.Run(m)) }
 
 type rig struct {
 	t   testing.TB
@@ -25,7 +26,18 @@ type rig struct {
 
 func newRig(t testing.TB, o noopdev.Options) *rig {
 	dev := noopdev.New(o)
-	return &rig{t, dev, event.NewRegistry(dev)}
+	return adopt(t, dev, event.NewRegistry(dev))
+}
+
+func adopt(t testing.TB, dev *noopdev.Device, reg *event.Registry) *rig {
+	t.Cleanup(func() {
+		dev.FireAll()
+		for reg.Moved() {
+			_, _ = reg.Poll() // of a dead device, in some tests
+		}
+		require.NoError(t, reg.Close())
+	})
+	return &rig{t, dev, reg}
 }
 
 func (r *rig) timeline(name string) *event.Timeline {
@@ -320,7 +332,7 @@ func TestErrorSurfacesWithoutMovement(t *testing.T) {
 	dev := noopdev.New(noopdev.Options{Hold: true})
 	for name, d := range map[string]cuda.Device{"silent watcher": silent{dev}, "no watcher": noopdev.Plain(dev)} {
 		t.Run(name, func(t *testing.T) {
-			r := &rig{t, dev, event.NewRegistry(d)}
+			r := adopt(t, dev, event.NewRegistry(d))
 			f := r.mark(r.timeline("a"))
 			waited := make(chan error, 1)
 			go func() { waited <- f.Wait(context.Background()) }()

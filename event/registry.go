@@ -10,6 +10,7 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/internal/fifo"
+	"github.com/kvgate/kvgate/internal/leak"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
@@ -43,6 +44,7 @@ type Registry struct {
 	free      []int32
 	ready     []call // scratch: callbacks to run
 	err       error  // the first fatal error
+	leak      *leak.Ticket
 }
 
 // slot is an event of the pool. It is free when it is neither in use by a mark
@@ -70,7 +72,7 @@ func NewRegistry(dev cuda.Device) *Registry {
 	r := &Registry{
 		dev: dev, clk: clk,
 		submitting: clock.NewMutex(clk), polling: clock.NewMutex(clk),
-		byID: map[kv.Timeline]*Timeline{},
+		byID: map[kv.Timeline]*Timeline{}, leak: leak.Open("event registry", dev.Info().Name),
 	}
 	r.watch, _ = dev.(cuda.Watcher)
 	return r
@@ -138,16 +140,20 @@ func (r *Registry) Err() error {
 
 // Close destroys the registry's events. Waiters are told [cuda.ErrClosed]. It
 // returns [ErrBusy], and does nothing, while marks are open on a device that
-// works. It is idempotent.
+// works. On a dead or closed device the events are gone already. It is
+// idempotent.
 func (r *Registry) Close() error {
 	slots, calls, err := r.shut()
 	if err != nil {
 		return err
 	}
+	r.leak.Close()
 	r.tell(calls)
 	var errs error
 	for _, s := range slots {
-		errs = errors.Join(errs, r.dev.DestroyEvent(s.event))
+		if err := r.dev.DestroyEvent(s.event); err != nil && !fatal(err) {
+			errs = errors.Join(errs, err)
+		}
 	}
 	return errs
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/internal/leak"
 )
 
 // Buffer is device memory with an owner. Methods are safe for use by several
@@ -13,6 +14,7 @@ type Buffer struct {
 	dev  cuda.Device
 	name string
 	size uint64
+	leak *leak.Ticket
 
 	mu  sync.Mutex
 	ptr cuda.DevicePtr // 0: closed
@@ -25,7 +27,7 @@ func NewBuffer(dev cuda.Device, size uint64, o cuda.AllocOptions) (*Buffer, erro
 	if err != nil {
 		return nil, fmt.Errorf("memory: buffer %q: %d bytes: %w", o.Name, size, err)
 	}
-	return &Buffer{dev: dev, name: o.Name, size: size, ptr: p}, nil
+	return &Buffer{dev: dev, name: o.Name, size: size, ptr: p, leak: leak.Open("buffer", o.Name)}, nil
 }
 
 // Size returns the bytes of the buffer.
@@ -80,6 +82,7 @@ func (b *Buffer) Close() error {
 	if p == 0 {
 		return nil
 	}
+	b.leak.Close()
 	return b.dev.Free(p)
 }
 
@@ -88,6 +91,7 @@ func (b *Buffer) Close() error {
 type Pinned struct {
 	dev  cuda.Device
 	name string
+	leak *leak.Ticket
 
 	mu  sync.Mutex
 	buf cuda.PinnedBuffer // Host nil: closed
@@ -99,7 +103,7 @@ func NewPinned(dev cuda.Device, size uint64, o cuda.AllocOptions) (*Pinned, erro
 	if err != nil {
 		return nil, fmt.Errorf("memory: pinned buffer %q: %d bytes: %w", o.Name, size, err)
 	}
-	return &Pinned{dev: dev, name: o.Name, buf: buf}, nil
+	return &Pinned{dev: dev, name: o.Name, buf: buf, leak: leak.Open("pinned buffer", o.Name)}, nil
 }
 
 // Host returns the memory as the host sees it, or nil once it is closed. The
@@ -135,6 +139,7 @@ func (p *Pinned) Close() error {
 	if buf.Host == nil {
 		return nil
 	}
+	p.leak.Close()
 	return p.dev.FreePinned(buf)
 }
 

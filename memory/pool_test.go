@@ -3,18 +3,19 @@ package memory_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testutil.Run(m)) }
 
 func newPool(t testing.TB, o memory.PoolOptions) *memory.Pool {
 	p, err := memory.NewPool(o)

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/internal/fifo"
+	"github.com/kvgate/kvgate/internal/leak"
 )
 
 // slotAlign is the alignment of staging slots in bytes: a cache line, and more
@@ -34,6 +36,7 @@ type Slot struct {
 type Staging struct {
 	reg  *event.Registry
 	name string
+	leak *leak.Ticket
 
 	mu     sync.Mutex
 	buf    cuda.PinnedBuffer
@@ -62,7 +65,8 @@ func NewStaging(reg *event.Registry, name string, size int) (*Staging, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory: staging %q: %w", name, err)
 	}
-	return &Staging{reg: reg, name: name, buf: buf, size: size, oldest: 1}, nil
+	return &Staging{reg: reg, name: name, buf: buf, size: size, oldest: 1,
+		leak: leak.Open("staging ring", name)}, nil
 }
 
 func roundUp(n int) int { return (n + slotAlign - 1) &^ (slotAlign - 1) }
@@ -214,7 +218,11 @@ func (s *Staging) Close() error {
 	if err != nil || buf.Host == nil {
 		return err
 	}
-	return s.reg.Device().FreePinned(buf)
+	err = s.reg.Device().FreePinned(buf)
+	if s.reg.Err() != nil {
+		return nil // the device may be closed already
+	}
+	return err
 }
 
 // end closes the ring and returns the memory to free, if any.
@@ -225,14 +233,15 @@ func (s *Staging) end() (cuda.PinnedBuffer, error) {
 		return cuda.PinnedBuffer{}, nil
 	}
 	s.reap()
-	dead := s.reg.Err() != nil
-	if n := s.slots.Len(); n > 0 && !dead {
+	cause := s.reg.Err()
+	if n := s.slots.Len(); n > 0 && cause == nil {
 		return cuda.PinnedBuffer{}, fmt.Errorf("memory: staging %q: %d slots: %w", s.name, n, ErrBusy)
 	}
 	s.closed = true
+	s.leak.Close()
 	buf := s.buf
 	s.buf = cuda.PinnedBuffer{}
-	if dead {
+	if cause != nil && !errors.Is(cause, cuda.ErrClosed) {
 		// Work may be under way still; the device takes the memory with it when
 		// it is closed.
 		return cuda.PinnedBuffer{}, nil

@@ -15,21 +15,41 @@ import (
 	"github.com/kvgate/kvgate/stream"
 )
 
+// tester is what testing.TB and rapid.T have in common.
+type tester interface {
+	require.TestingT
+	Cleanup(func())
+}
+
 type ring struct {
-	t   testing.TB
+	t   tester
 	dev *noopdev.Device
 	reg *event.Registry
 	s   *stream.Stream
 	st  *memory.Staging
 }
 
-func newRing(t testing.TB, size int) *ring {
+func newRing(t tester, size int) *ring {
 	dev := noopdev.New(noopdev.Options{Hold: true})
 	reg := event.NewRegistry(dev)
 	s, err := stream.New(reg, cuda.StreamOptions{Name: "s"})
 	require.NoError(t, err)
 	st, err := memory.NewStaging(reg, "ids", size)
 	require.NoError(t, err)
+	t.Cleanup(func() {
+		// In this order: slots that a test keeps do not matter once the
+		// registry is closed.
+		dev.FireAll()
+		for reg.Moved() {
+			_, _ = reg.Poll() // of a dead device, in one test
+		}
+		require.NoError(t, reg.Close())
+		require.NoError(t, st.Close())
+		require.NoError(t, s.Close())
+		if errors.Is(reg.Err(), cuda.ErrClosed) {
+			require.Zero(t, dev.LiveBytes())
+		}
+	})
 	return &ring{t, dev, reg, s, st}
 }
 
@@ -156,7 +176,7 @@ func TestStagingTakeWait(t *testing.T) {
 // empty ring takes a slot of its whole size.
 func TestStagingTwin(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := newRing(t, 1024)
+		r := newRing(rt, 1024)
 		type live struct {
 			slot  memory.Slot
 			fence event.Fence

@@ -297,6 +297,8 @@ func TestSimDeadlockIsNamed(t *testing.T) {
 	require.ErrorAs(t, err, &dead)
 	require.Contains(t, dead.Report, fmt.Sprintf("mark 1 of timeline %d (compute), created", s.ID()))
 	require.NoError(t, dev.Close())
+	require.NoError(t, reg.Close())
+	require.NoError(t, s.Close())
 }
 
 // New capacity is zeroed on one stream and used on another that is busy with
@@ -391,6 +393,7 @@ func TestSimReplay(t *testing.T) {
 			require.NoError(t, s.Sync(bg))
 			require.NoError(t, s.Close())
 		}
+		require.NoError(t, reg.Close())
 		require.NoError(t, dev.Close())
 		return out
 	}

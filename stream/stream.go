@@ -7,6 +7,7 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/internal/leak"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
@@ -27,6 +28,7 @@ type Stream struct {
 
 	closing *clock.Mutex // held across crossings
 	closed  bool
+	leak    *leak.Ticket
 }
 
 // New makes a non-blocking stream. Close destroys it.
@@ -72,7 +74,8 @@ func Adopt(reg *event.Registry, h cuda.Stream, name string) (*Stream, error) {
 }
 
 func newStream(reg *event.Registry, h cuda.Stream, t *event.Timeline, owned bool) *Stream {
-	return &Stream{reg: reg, handle: h, timeline: t, owned: owned, closing: clock.NewMutex(reg.Clock())}
+	return &Stream{reg: reg, handle: h, timeline: t, owned: owned, closing: clock.NewMutex(reg.Clock()),
+		leak: leak.Open("stream", t.Name())}
 }
 
 // Handle returns the device's handle.
@@ -124,10 +127,15 @@ func (s *Stream) Close() error {
 		return err
 	}
 	s.closed = true
-	if !s.owned || s.reg.Err() != nil {
+	s.leak.Close()
+	if !s.owned {
+		return nil
+	}
+	err := s.reg.Device().DestroyStream(s.handle)
+	if s.reg.Err() != nil {
 		return nil // on a dead device the stream went with it
 	}
-	return s.reg.Device().DestroyStream(s.handle)
+	return err
 }
 
 // AdoptEvent turns an event that someone else recorded into a fence: the join

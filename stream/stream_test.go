@@ -2,25 +2,69 @@ package stream_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/internal/noopdev"
+	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testutil.Run(m)) }
+
+// rig is a device that does nothing; what is made on it is closed at the end.
+type rig struct {
+	testing.TB
+	dev *noopdev.Device
+	reg *event.Registry
+}
+
+func newRig(t testing.TB, o noopdev.Options) *rig {
+	dev := noopdev.New(o)
+	r := &rig{t, dev, event.NewRegistry(dev)}
+	t.Cleanup(func() {
+		r.drain()
+		require.NoError(t, r.reg.Close())
+	})
+	return r
+}
+
+func (r *rig) drain() {
+	r.dev.FireAll()
+	for r.reg.Moved() {
+		_, err := r.reg.Poll()
+		require.NoError(r, err)
+	}
+}
+
+func (r *rig) stream(name string) *stream.Stream {
+	s, err := stream.New(r.reg, cuda.StreamOptions{Name: name})
+	require.NoError(r, err)
+	r.closing(s)
+	return s
+}
+
+func (r *rig) closing(s *stream.Stream) {
+	r.Cleanup(func() {
+		r.drain()
+		r.dev.Hold(false)
+		if errors.Is(s.Close(), event.ErrBusy) { // a lost mark: Sync covers it
+			require.NoError(r, s.Sync(context.Background()))
+		}
+		require.NoError(r, s.Close())
+	})
+}
 
 func TestOwnedStream(t *testing.T) {
-	dev := noopdev.New(noopdev.Options{Hold: true})
-	reg := event.NewRegistry(dev)
-	s, err := stream.New(reg, cuda.StreamOptions{Name: "gate"})
-	require.NoError(t, err)
+	r := newRig(t, noopdev.Options{Hold: true})
+	dev := r.dev
+	s := r.stream("gate")
 	require.Equal(t, "gate", s.Name())
 	f, err := s.Mark()
 	require.NoError(t, err)
@@ -37,8 +81,8 @@ func TestOwnedStream(t *testing.T) {
 }
 
 func TestAdopt(t *testing.T) {
-	dev := noopdev.New(noopdev.Options{})
-	reg := event.NewRegistry(dev)
+	r := newRig(t, noopdev.Options{})
+	dev, reg := r.dev, r.reg
 	for _, h := range []cuda.Stream{0, 1, 2, 12345} {
 		_, err := stream.Adopt(reg, h, "x")
 		require.ErrorIs(t, err, cuda.ErrInvalidHandle, "handle %d", h)
@@ -60,15 +104,15 @@ func TestAdopt(t *testing.T) {
 	require.ErrorIs(t, err, cuda.ErrStreamCapturing)
 	again, err := stream.Adopt(reg, h, "later")
 	require.NoError(t, err)
+	r.closing(again)
 	require.NotEqual(t, s.ID(), again.ID(), "ids are never used again")
 }
 
 func TestAdoptEvent(t *testing.T) {
-	dev := noopdev.New(noopdev.Options{Hold: true})
-	reg := event.NewRegistry(dev)
-	join, err := stream.New(reg, cuda.StreamOptions{Name: "join"})
-	require.NoError(t, err)
-	_, err = stream.AdoptEvent(join, 0)
+	r := newRig(t, noopdev.Options{Hold: true})
+	dev := r.dev
+	join := r.stream("join")
+	_, err := stream.AdoptEvent(join, 0)
 	require.ErrorIs(t, err, cuda.ErrInvalidHandle)
 	e, err := dev.NewEvent()
 	require.NoError(t, err)
@@ -89,8 +133,8 @@ func TestAdoptEvent(t *testing.T) {
 }
 
 func TestNewOnADeadDevice(t *testing.T) {
-	dev := noopdev.New(noopdev.Options{})
-	reg := event.NewRegistry(dev)
+	r := newRig(t, noopdev.Options{})
+	dev, reg := r.dev, r.reg
 	dev.Kill(cuda.ErrECC)
 	_, err := stream.New(reg, cuda.StreamOptions{Name: "late"})
 	require.ErrorIs(t, err, cuda.ErrECC)
@@ -98,12 +142,9 @@ func TestNewOnADeadDevice(t *testing.T) {
 }
 
 func TestBatchIsOneCrossing(t *testing.T) {
-	dev := noopdev.New(noopdev.Options{})
-	reg := event.NewRegistry(dev)
-	a, err := stream.New(reg, cuda.StreamOptions{Name: "a"})
-	require.NoError(t, err)
-	c, err := stream.New(reg, cuda.StreamOptions{Name: "c"})
-	require.NoError(t, err)
+	r := newRig(t, noopdev.Options{})
+	dev, reg := r.dev, r.reg
+	a, c := r.stream("a"), r.stream("c")
 	b := stream.NewBatch(reg)
 	var seen []cuda.Command
 	dev.OnSubmit(func(b *cuda.Batch) { seen = append(seen[:0], b.Commands()...) })
@@ -141,15 +182,12 @@ func TestBatchIsOneCrossing(t *testing.T) {
 }
 
 func BenchmarkBatch(b *testing.B) {
-	dev := noopdev.New(noopdev.Options{})
-	reg := event.NewRegistry(dev)
+	r := newRig(b, noopdev.Options{})
 	var streams []*stream.Stream
 	for _, name := range []string{"compute", "dry", "wet"} {
-		s, err := stream.New(reg, cuda.StreamOptions{Name: name})
-		require.NoError(b, err)
-		streams = append(streams, s)
+		streams = append(streams, r.stream(name))
 	}
-	batch := stream.NewBatch(reg)
+	batch := stream.NewBatch(r.reg)
 	b.ReportAllocs()
 	for b.Loop() {
 		batch.Reset()
@@ -164,7 +202,7 @@ func BenchmarkBatch(b *testing.B) {
 		if err := batch.Submit(); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := reg.Poll(); err != nil {
+		if _, err := r.reg.Poll(); err != nil {
 			b.Fatal(err)
 		}
 	}
