@@ -311,7 +311,11 @@ func TestStateOfSeveralRegions(t *testing.T) {
 }
 
 func TestManySegments(t *testing.T) {
-	for _, n := range []uint64{65535, 65536, 65537} {
+	counts := []uint64{65535, 65536, 65537}
+	if raceDetector {
+		counts = counts[2:]
+	}
+	for _, n := range counts {
 		r := newRig(t, n*3*20)
 		l := layout.Table{Blocks: 3}
 		for i := range n {
@@ -327,8 +331,11 @@ func TestManySegments(t *testing.T) {
 }
 
 func TestAMillionIDs(t *testing.T) {
-	const n = 1_000_000
-	r := newRig(t, 4*(n+2))
+	n := 1_000_000
+	if raceDetector {
+		n = 50_000
+	}
+	r := newRig(t, 4*uint64(n+2))
 	l := layout.Table{Blocks: n + 2, Segments: []layout.Segment{{Base: r.arena, Stride: 4, Page: 3}}}
 	table := r.table(t, l, 0)
 	mem := bytes.Repeat([]byte{0xA5}, int(r.size))

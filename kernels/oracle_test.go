@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/memory/layout"
 )
@@ -31,37 +31,13 @@ type segmentOracles struct {
 	}
 }
 
-// sharedFile returns the path of a file in the folder shared beside the
-// repository. Without it the test is skipped, in CI it fails.
-func sharedFile(t *testing.T, name string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	require.NoError(t, err)
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		parent := filepath.Dir(dir)
-		require.NotEqual(t, dir, parent, "no go.mod above the test")
-		dir = parent
-	}
-	path := filepath.Join(filepath.Dir(dir), "shared", name)
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("no %s: %v", path, err)
-		}
-		t.Skipf("SKIPPED, nothing was checked: no %s", path)
-	}
-	return path
-}
-
 // TestSegmentOracles runs our kernel on every segment table of the file and
 // compares the arena with what vLLM's kernel left. KVGATE_SEGMENT_ORACLES names
 // another file of the same form.
 func TestSegmentOracles(t *testing.T) {
 	path := os.Getenv("KVGATE_SEGMENT_ORACLES")
 	if path == "" {
-		path = sharedFile(t, filepath.Join("models", "segment-oracles.json"))
+		path = testutil.Shared(t, "models", "segment-oracles.json")
 	}
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
