@@ -28,6 +28,12 @@ func TestConformance(t *testing.T) {
 }
 
 func openPair(t *testing.T, w *vtime.World, o softnic.Options) conformance.Pair {
+	p, _ := openFaulty(t, w, o)
+	return p
+}
+
+// openFaulty also returns the fabric, for faults.
+func openFaulty(t *testing.T, w *vtime.World, o softnic.Options) (conformance.Pair, *softnic.Fabric) {
 	f := softnic.New(w, o)
 	t.Cleanup(func() {
 		require.NoError(t, f.Close())
@@ -48,5 +54,5 @@ func openPair(t *testing.T, w *vtime.World, o softnic.Options) conformance.Pair 
 		require.NoError(t, err)
 		return a
 	}
-	return p
+	return p, f
 }
