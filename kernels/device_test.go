@@ -330,6 +330,44 @@ func TestManySegments(t *testing.T) {
 	}
 }
 
+// Lists on both sides of what one launch takes.
+func TestLongLists(t *testing.T) {
+	r := newRig(t, 5*2100)
+	l := layout.Table{Blocks: 2100, Segments: []layout.Segment{{Base: r.arena, Stride: 5, Page: 4}}}
+	for _, n := range []int{fewIDs, fewIDs + 1, manyIDs, manyIDs + 1, 2*manyIDs + 1} {
+		r.check(t, l, 0, sequence(n), false)
+		r.check(t, l, 0, sequence(n), true)
+	}
+}
+
+// Offsets of more than 32 bits: from the start of a pool to a block, and from
+// the lowest segment to another. The arena is address space; memory is taken
+// only where something is written.
+func TestOffsetsBeyond32Bits(t *testing.T) {
+	const stride, page = 3<<30 + 48, 300
+	r := newRig(t, 9<<30)
+	l := layout.Table{Blocks: 3, Segments: []layout.Segment{
+		{Base: r.arena, Stride: stride, Page: page}, {Base: r.arena + 2<<30, Stride: stride, Page: page}}}
+	table := r.table(t, l, 0)
+	edge := bytes.Repeat([]byte{0xA5}, 1024)
+	places := func(f func(segment int, b kv.Block, address uint64)) {
+		for i, s := range l.Segments {
+			for b := range kv.Block(3) {
+				f(i, b, s.Address(b))
+			}
+		}
+	}
+	places(func(_ int, _ kv.Block, a uint64) { require.NoError(t, r.dev.Write(cuda.DevicePtr(a), edge)) })
+	r.run(t, func(b *cuda.Batch) error { return r.set.ZeroBlocks(b, r.stream, table, []kv.Block{2}) })
+	places(func(i int, b kv.Block, a uint64) {
+		want := slices.Clone(edge)
+		if b == 2 {
+			clear(want[:page])
+		}
+		requireSame(t, want, r.read(t, a, uint64(len(edge))), fmt.Sprintf("segment %d block %d", i, b))
+	})
+}
+
 func TestAMillionIDs(t *testing.T) {
 	n := 1_000_000
 	if raceDetector {
