@@ -138,7 +138,7 @@ func roundUp(n, to uint64) uint64 { return (n + to - 1) / to * to }
 // alloc makes a region. The caller has checked that the device has the room.
 func (m *Memory) alloc(size uint64, kind cuda.MemoryKind, o cuda.AllocOptions) (*region, error) {
 	span := roundUp(size, m.page)
-	if span < size || span > m.reserved-m.next {
+	if span < size || m.next > m.reserved || span > m.reserved-m.next {
 		return nil, errors.New("the simulator's address space is used up")
 	}
 	p := unsafe.Add(m.base, m.next)

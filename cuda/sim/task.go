@@ -23,7 +23,7 @@ type task struct {
 	at     time.Duration // when the chunk started
 	last   bool
 
-	flow               *vtime.Flow
+	flow               vtime.Flow
 	passedFn, finishFn func()
 	stepFn             func()
 
@@ -116,7 +116,7 @@ func (t *task) step() {
 		return
 	}
 	t.last = last
-	t.flow = d.mem.hbm.Start(bytes, t.cap, "chunk", t.passedFn)
+	d.mem.hbm.StartIn(&t.flow, bytes, t.cap, "chunk", t.passedFn)
 }
 
 // passed runs when the bytes of a chunk have passed.
@@ -125,7 +125,6 @@ func (t *task) passed() {
 	if d.stopped() {
 		return
 	}
-	t.flow = nil
 	end := t.at + t.floor
 	next := t.stepFn
 	if t.last {

@@ -19,6 +19,7 @@ type Shared struct {
 	next  Event
 	first *Flow // the one that next is for
 	fn    func()
+	over  []*Flow // room for finish
 }
 
 // Flow is a number of bytes on its way through a [Shared].
@@ -55,17 +56,26 @@ func (s *Shared) Busy() int { return len(s.flows) }
 // the resource allows). done runs as an event when they have passed. Fewer
 // than one byte passes at once, in an event of its own.
 func (s *Shared) Start(bytes, cap float64, what string, done func()) *Flow {
+	f := new(Flow)
+	s.StartIn(f, bytes, cap, what, done)
+	return f
+}
+
+// StartIn is Start in the memory of a flow that is new or has ended.
+func (s *Shared) StartIn(f *Flow, bytes, cap float64, what string, done func()) {
+	if f.rate != 0 {
+		panic("vtime: " + s.name + ": a flow is started in the memory of one that has not ended")
+	}
 	s.update()
 	if done == nil {
 		done = func() {}
 	}
-	f := &Flow{s: s, left: max(bytes, 0), cap: cap, what: what, done: done}
 	if !(cap > 0) {
-		f.cap = math.Inf(1)
+		cap = math.Inf(1)
 	}
+	*f = Flow{s: s, left: max(bytes, 0), cap: cap, what: what, done: done}
 	s.flows = append(s.flows, f)
 	s.divide()
-	return f
 }
 
 // Rate returns what the flow gets at the moment, in bytes a second; 0 when it
@@ -161,7 +171,7 @@ func (s *Shared) divide() {
 func (s *Shared) finish() {
 	s.next = Event{}
 	s.update()
-	var over []*Flow
+	over := s.over[:0]
 	for _, f := range s.flows {
 		if f == s.first || f.left <= f.rate*0.5e-9 {
 			over = append(over, f)
@@ -171,6 +181,7 @@ func (s *Shared) finish() {
 		s.drop(f)
 	}
 	s.divide()
+	s.over = over[:0]
 	if len(over) == 1 {
 		over[0].done()
 		return

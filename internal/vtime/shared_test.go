@@ -52,6 +52,25 @@ func TestSharedStopBetweenEndAndDone(t *testing.T) {
 	require.Equal(t, 1, ran)
 }
 
+func TestFlowMemoryIsUsedAgain(t *testing.T) {
+	w := virtual(t, Options{})
+	s := NewShared(w, "link", 1e9)
+	var f Flow
+	left := 3
+	var again func()
+	again = func() {
+		if left--; left > 0 {
+			s.StartIn(&f, 100, 0, "f", again)
+			require.Panics(t, func() { s.StartIn(&f, 1, 0, "f", nil) })
+		}
+	}
+	w.Enter(0)
+	s.StartIn(&f, 100, 0, "f", again)
+	w.Exit()
+	require.NoError(t, w.Sleep(bg, 300))
+	require.Zero(t, left)
+}
+
 func TestSharedConserves(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := NewVirtual(Options{Seed: rapid.Uint64().Draw(r, "seed")})

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+// The published zero-fill times of a B200 (sglang #22688), 8 TB/s: the model
+// was fitted to them and must stay within a tenth.
+func TestZeroFillTimesAsPublished(t *testing.T) {
+	r := newRig(t, Options{Name: "B200", Bandwidth: 8e12, SMs: 148})
+	s := r.stream("zero")
+	bytes := 0.0
+	f := r.model(func(k *ModelLaunch) error { k.Written = bytes; return nil })
+	for _, c := range []struct {
+		bytes float64
+		took  time.Duration
+	}{
+		{2.1e6, 5100}, {34e6, 8200}, {136e6, 22600}, {273e6, 41000}, {1.09e9, 148000},
+	} {
+		bytes = c.bytes
+		got := r.took(func(b *cuda.Batch) { b.Launch(s, f, one, 0) })
+		got -= r.costs.Crossing + r.costs.Launch // published times are the device's
+		require.InEpsilon(t, c.took.Seconds(), got.Seconds(), 0.1, "%g bytes: %v, published %v", c.bytes, got, c.took)
+	}
+}
+
+func TestHostPaysForItsCalls(t *testing.T) {
+	r := newRig(t, Options{})
+	s, e := r.stream("s"), r.event()
+	c := r.costs
+	passed := func(what string, want time.Duration, do func()) {
+		t.Helper()
+		begin := r.world.Now()
+		do()
+		require.Equal(t, want, r.world.Now()-begin, what)
+	}
+	passed("submit", c.Crossing+2*c.Record+c.WaitEvent, func() {
+		r.submit(func(b *cuda.Batch) { b.Record(s, e); b.WaitEvent(s, e); b.Record(s, e) })
+	})
+	passed("poll", c.Crossing+3*c.Query, func() {
+		require.NoError(t, r.Poll([]cuda.Mark{{Event: e}, {Event: e}, {Event: e}}))
+	})
+	passed("an empty batch", c.Crossing, func() { require.NoError(t, r.Submit(&cuda.Batch{})) })
+}
+
+func TestSlowStretchesEverything(t *testing.T) {
+	took := func(slow float64) time.Duration {
+		costs := DefaultCosts().Slow(slow)
+		r := newRig(t, Options{Costs: &costs, Bandwidth: 3.35e12 / slow})
+		s, p := r.stream("s"), r.alloc("p", 1<<20)
+		f := r.storeKernel()
+		return r.took(func(b *cuda.Batch) {
+			b.Fill8(s, p, 1, 1<<20)
+			store(b, s, f, p, 64, 1000)
+			b.Copy(s, p, p+1<<19, 1<<19)
+		})
+	}
+	require.InEpsilon(t, float64(7*took(1)), float64(took(7)), 0.001)
+}
+
+func TestConcurrentWorkSharesBandwidth(t *testing.T) {
+	r := newRig(t, Options{})
+	s1, s2 := r.stream("s1"), r.stream("s2")
+	f := r.model(func(k *ModelLaunch) error { k.Read = 3.35e12 * 0.918 * 1e-3; return nil }) // a millisecond alone
+	alone := r.took(func(b *cuda.Batch) { b.Launch(s1, f, one, 0) })
+	both := r.took(func(b *cuda.Batch) { b.Launch(s1, f, one, 0); b.Launch(s2, f, one, 0) })
+	require.InDelta(t, 1, alone.Seconds()*1e3, 0.01)
+	require.InDelta(t, 2, both.Seconds()*1e3, 0.02)
+}
+
+func TestFewThreadBlocksDoNotFillTheMemory(t *testing.T) {
+	r := newRig(t, Options{})
+	s, p, f := r.stream("s"), r.allocScaled("p", 1<<20, 1<<12), r.storeKernel()
+	short := r.took(func(b *cuda.Batch) { store(b, s, f, p, 64, 1) })
+	require.InDelta(t, float64(r.costs.Crossing+r.costs.Launch+r.costs.LaunchLatency+r.costs.KernelMin), float64(short), 100)
+	costs := DefaultCosts()
+	costs.SMBandwidth = 1e9
+	r = newRig(t, Options{Costs: &costs})
+	s, p, f = r.stream("s"), r.allocScaled("p", 1<<20, 1<<12), r.storeKernel()
+	// 4 bytes x 4,096 at 1 GB/s for one block; 100 blocks take as long together.
+	want := float64(costs.Crossing+costs.Launch+costs.LaunchLatency) + 16384
+	for _, n := range []uint32{1, 8, 96} {
+		got := r.took(func(b *cuda.Batch) { store(b, s, f, p, 64, n) })
+		require.InDelta(t, want, float64(got), 200, "%d thread blocks", n)
+	}
+}
+
+func TestCostScaleCountsInCopiesAndFills(t *testing.T) {
+	for _, scale := range []uint32{1, 10} {
+		r := newRig(t, Options{})
+		s := r.stream("s")
+		p, h := r.allocScaled("p", 8<<20, scale), r.pinned("h", 8<<20)
+		fixed := r.costs.Crossing + r.costs.Copy + r.costs.CopyLatency
+		fill := r.took(func(b *cuda.Batch) { b.Fill8(s, p, 1, 8<<20) })
+		require.InEpsilon(t, float64(8<<20)*float64(scale)/r.mem.hbm.Rate(), (fill - fixed).Seconds(), 0.01)
+		up := r.took(func(b *cuda.Batch) { b.Copy(s, p, h.Device, 8<<20) })
+		require.InEpsilon(t, float64(8<<20)*float64(scale)/r.costs.HostLink, (up - fixed).Seconds(), 0.01)
+		inside := r.took(func(b *cuda.Batch) { b.Copy(s, p, p+4<<20, 4<<20) })
+		require.InEpsilon(t, float64(8<<20)*float64(scale)/r.mem.hbm.Rate(), (inside - fixed).Seconds(), 0.01)
+	}
+}
+
+func TestCopyEnginesAreQueues(t *testing.T) {
+	r := newRig(t, Options{})
+	s1, s2 := r.stream("s1"), r.stream("s2")
+	p, h := r.alloc("p", 32<<20), r.pinned("h", 32<<20)
+	const n = 16 << 20
+	up := func(b *cuda.Batch, s cuda.Stream) { b.Copy(s, p, h.Device, n) }
+	down := func(b *cuda.Batch, s cuda.Stream) { b.Copy(s, h.Device+n, p+n, n) }
+	alone := r.took(func(b *cuda.Batch) { up(b, s1) })
+	same := r.took(func(b *cuda.Batch) { up(b, s1); up(b, s2) })
+	opposite := r.took(func(b *cuda.Batch) { up(b, s1); down(b, s2) })
+	require.InEpsilon(t, 2*float64(alone), float64(same), 0.05)
+	require.InEpsilon(t, float64(alone), float64(opposite), 0.05)
+}
+
+func TestPriorityDecidesAtTheLimitOfResidentGrids(t *testing.T) {
+	costs := DefaultCosts()
+	costs.ResidentGrids = 1
+	r := newRig(t, Options{Costs: &costs})
+	var order []string
+	f := r.model(func(k *ModelLaunch) error {
+		order = append(order, k.Stream)
+		k.Time = 100 * time.Microsecond
+		return nil
+	})
+	streams := []cuda.Stream{r.stream("a"), r.stream("b"), r.stream("c"), r.streamOf("high", true), r.streamOf("high too", true)}
+	r.submit(func(b *cuda.Batch) {
+		for _, s := range streams {
+			b.Launch(s, f, one, 0)
+		}
+	})
+	require.NoError(t, r.Sync(bg))
+	require.Equal(t, []string{"a", "high", "high too", "b", "c"}, order)
+}
+
+func TestTooManyPendingLaunchesMakeSubmitWait(t *testing.T) {
+	costs := DefaultCosts()
+	costs.PendingLaunches = 10
+	r := newRig(t, Options{Costs: &costs})
+	f := r.model(func(k *ModelLaunch) error { k.Time = time.Millisecond; return nil })
+	s, other := r.stream("s"), r.stream("other")
+	begin := r.world.Now()
+	launch := func(s cuda.Stream, n int) {
+		r.submit(func(b *cuda.Batch) {
+			for range n {
+				b.Launch(s, f, one, 0)
+			}
+		})
+	}
+	launch(s, 10)
+	launch(other, 5)
+	require.Less(t, r.world.Now()-begin, 100*time.Microsecond)
+	launch(s, 3)
+	require.Greater(t, r.world.Now()-begin, 3*time.Millisecond)
+	require.Less(t, r.world.Now()-begin, 4*time.Millisecond)
+	require.NoError(t, r.Sync(bg))
+}
+
+func TestModelTakesItsTime(t *testing.T) {
+	r := newRig(t, Options{})
+	s := r.stream("s")
+	var at []time.Duration
+	f := r.model(func(k *ModelLaunch) error {
+		k.Time, k.Chunks = 10*time.Millisecond, 4
+		k.Step = func(_ *Memory, i int) error {
+			require.Equal(t, len(at), i)
+			at = append(at, r.world.Time())
+			return nil
+		}
+		return nil
+	})
+	got := r.took(func(b *cuda.Batch) { b.Launch(s, f, one, 0) })
+	require.InDelta(t, 10e-3, got.Seconds(), 10e-6)
+	require.Len(t, at, 4)
+	for i := range at {
+		require.Equal(t, time.Duration(i)*2500*time.Microsecond, at[i]-at[0])
+	}
+}
