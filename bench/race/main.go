@@ -1,0 +1,176 @@
+// Race runs the race that kvgate exists for, once in each of its modes, and
+// counts the blocks whose content was lost. A request is loaded from another
+// machine into blocks that earlier requests have just let go of: a step that
+// writes some of them has yet to run, the zeroing of others is under way, and
+// their own zeroing waits behind both. Then a step uses the blocks and checks
+// each byte.
+//
+//	go run ./bench/race [-rounds n] [-mode name] [-pacer virtual|real] [-seed n] [-json]
+//
+// The device and the fabric are simulated; the zeroing is the PTX that a GPU
+// would run. The exit status is 0 when only modes that promise nothing lost
+// blocks, and Ungated, where it ran, did; 1 when not, or when something failed;
+// 2 when the command line is wrong.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/loadgate"
+	"github.com/kvgate/kvgate/loadgate/core"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// result is what became of one mode. The names of the fields are those of -json.
+type result struct {
+	Mode      string `json:"mode"`
+	Gated     bool   `json:"gated"`
+	Simulated bool   `json:"simulated"`
+	Pacer     string `json:"pacer"`
+	Seed      uint64 `json:"seed"`
+	Rounds    int    `json:"rounds"`
+	Blocks    int    `json:"blocks"` // loaded
+	Corrupted int    `json:"corrupted_blocks"`
+	Held      uint64 `json:"held_loads"`
+}
+
+func run(args []string, out, errs io.Writer) int {
+	c, err := parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(out, usage)
+		return 0
+	case err != nil:
+		fmt.Fprintln(errs, "race:", err)
+		return 2
+	}
+	if !c.json {
+		fmt.Fprintf(out, "simulated device and fabric, %s time, seed %d, %d loads of %d blocks in each mode\n",
+			c.pacer, c.seed, c.rounds, arriving)
+		fmt.Fprintf(out, "%-22s %7s %17s %11s\n", "mode", "rounds", "corrupted blocks", "held loads")
+	}
+	var results []result
+	for _, mode := range c.modes {
+		r, err := c.race(mode, overSoftnic)
+		if err != nil {
+			fmt.Fprintf(errs, "race: %v: %v\n", mode, err)
+			return 1
+		}
+		results = append(results, r)
+		if !c.json {
+			fmt.Fprintf(out, "%-22s %7d %17s %11d\n", r.Mode, r.Rounds, fmt.Sprintf("%d of %d", r.Corrupted, r.Blocks), r.Held)
+		}
+	}
+	if c.json {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		if err := e.Encode(results); err != nil {
+			fmt.Fprintln(errs, "race:", err)
+			return 1
+		}
+	}
+	if err := judge(results); err != nil {
+		fmt.Fprintln(errs, "race:", err)
+		return 1
+	}
+	return 0
+}
+
+// race runs all rounds of one mode on a machine of its own.
+func (c config) race(mode loadgate.Mode, open openTransport) (r result, err error) {
+	m, err := newMachine(mode, sim.Options{Real: c.pacer == "real", Seed: c.seed}, open)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	r = result{Mode: mode.String(), Gated: mode.Gated(), Simulated: true, Pacer: c.pacer, Seed: c.seed}
+	for r.Rounds < c.rounds {
+		n, err := m.round(context.Background())
+		if err != nil {
+			return r, fmt.Errorf("round %d: %w", r.Rounds, err)
+		}
+		r.Rounds++
+		r.Blocks += arriving
+		r.Corrupted += n
+	}
+	r.Held = m.gate.Counters().HeldAtFirst
+	return r, nil
+}
+
+// judge says what is wrong with the results: a mode that promises to keep
+// blocks and lost some, or a race that did not show where nothing prevents it.
+func judge(results []result) error {
+	for _, r := range results {
+		if r.Gated && r.Corrupted > 0 {
+			return fmt.Errorf("%s is gated, and %d of %d blocks were corrupted", r.Mode, r.Corrupted, r.Blocks)
+		}
+		if r.Mode == core.Ungated.String() && r.Corrupted == 0 {
+			return fmt.Errorf("%s corrupted none of %d blocks: the race did not show", r.Mode, r.Blocks)
+		}
+	}
+	return nil
+}
+
+type config struct {
+	rounds int
+	modes  []loadgate.Mode
+	pacer  string
+	seed   uint64
+	json   bool
+}
+
+const usage = `usage: go run ./bench/race [flags]
+  -rounds n   loads in each mode (50)
+  -mode name  one mode instead of all
+  -pacer p    virtual or real time (virtual)
+  -seed n     of backlogs, latencies and ties (1)
+  -json       results as JSON
+`
+
+// maxRounds keeps tags of pages within their 48 bits.
+const maxRounds = 1e9
+
+func parse(args []string) (config, error) {
+	var c config
+	f := flag.NewFlagSet("race", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.IntVar(&c.rounds, "rounds", 50, "")
+	mode := f.String("mode", "", "")
+	f.StringVar(&c.pacer, "pacer", "virtual", "")
+	f.Uint64Var(&c.seed, "seed", 1, "")
+	f.BoolVar(&c.json, "json", false, "")
+	if err := f.Parse(args); err != nil {
+		return c, err
+	}
+	if f.NArg() > 0 {
+		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if c.rounds < 1 || c.rounds > maxRounds {
+		return c, fmt.Errorf("-rounds %d: want 1 to %d", c.rounds, int(maxRounds))
+	}
+	if c.pacer != "virtual" && c.pacer != "real" {
+		return c, fmt.Errorf("-pacer %q: want virtual or real", c.pacer)
+	}
+	c.modes = core.Modes()
+	if *mode != "" {
+		m, err := core.ParseMode(*mode)
+		if err != nil {
+			var names []string
+			for _, m := range core.Modes() {
+				names = append(names, m.String())
+			}
+			return c, fmt.Errorf("-mode %q: want one of %s", *mode, strings.Join(names, ", "))
+		}
+		c.modes = []loadgate.Mode{m}
+	}
+	return c, nil
+}

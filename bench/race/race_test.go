@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/kvgate/kvgate/loadgate"
+	"github.com/kvgate/kvgate/loadgate/core"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func race(args ...string) (status int, out, errs string) {
+	var o, e bytes.Buffer
+	status = run(args, &o, &e)
+	return status, o.String(), e.String()
+}
+
+// In every mode, on both pacers: Ungated loses blocks, gated modes none.
+func TestRace(t *testing.T) {
+	for _, args := range [][]string{
+		{"-rounds", "20"},
+		{"-rounds", "20", "-seed", "0"},
+		{"-rounds", "20", "-seed", "7"},
+		{"-rounds", "5", "-pacer", "real"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			status, out, errs := race(append(args, "-json")...)
+			require.Equal(t, 0, status, errs)
+			require.Empty(t, errs)
+			var results []result
+			require.NoError(t, json.Unmarshal([]byte(out), &results))
+			require.Len(t, results, len(core.Modes()))
+			for i, r := range results {
+				mode := core.Modes()[i]
+				require.Equal(t, mode.String(), r.Mode)
+				require.True(t, r.Simulated)
+				require.Equal(t, r.Rounds*arriving, r.Blocks)
+				require.Equal(t, mode.Gated(), r.Corrupted == 0, "%+v", r)
+				held := mode.Wait == core.StepOrder || mode.Wait == core.OwnBlocks
+				require.Equal(t, held, r.Held > 0, "%+v", r)
+			}
+		})
+	}
+}
+
+func TestReplays(t *testing.T) {
+	_, first, _ := race("-rounds", "10", "-seed", "3")
+	_, second, _ := race("-rounds", "10", "-seed", "3")
+	require.Equal(t, first, second)
+	require.Contains(t, first, "simulated")
+}
+
+func TestOneMode(t *testing.T) {
+	status, out, _ := race("-rounds", "2", "-mode", "PerBlock")
+	require.Equal(t, 0, status)
+	require.Contains(t, out, "PerBlock ")
+	require.NotContains(t, out, "Ungated")
+}
+
+// Exit status 1 is for results that are not as promised.
+func TestJudge(t *testing.T) {
+	good := []result{{Mode: "Ungated", Blocks: 8, Corrupted: 8}, {Mode: "PerBlock", Gated: true, Blocks: 8},
+		{Mode: "SkipCovered", Blocks: 8, Corrupted: 1}}
+	require.NoError(t, judge(good))
+	require.ErrorContains(t, judge([]result{{Mode: "Ungated", Blocks: 8}}), "Ungated corrupted none of 8 blocks")
+	require.ErrorContains(t, judge([]result{{Mode: "PerBlock", Gated: true, Blocks: 8, Corrupted: 1}}), "PerBlock is gated, and 1 of 8")
+}
+
+// The check has teeth: a gate in name only does not pass it. PerBlock's places
+// and coverage with nothing held back lose blocks, torn ones among them.
+func TestCheckSeesLostBlocks(t *testing.T) {
+	for _, mode := range []loadgate.Mode{
+		{Place: core.DryWet, Wait: core.AtOnce},
+		{Place: core.GateStream, Wait: core.AtOnce, Coverage: core.SkipCovered},
+	} {
+		r, err := config{rounds: 10, pacer: "virtual", seed: 1}.race(mode, overSoftnic)
+		require.NoError(t, err)
+		require.Positive(t, r.Corrupted, mode)
+	}
+}
+
+func TestBadCommandLine(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"-rounds 0", "-rounds 0: want 1 to 1000000000"},
+		{"-rounds -3", "-rounds -3"},
+		{"-rounds x", `"x"`},
+		{"-rounds 99999999999999999999", "-rounds"},
+		{"-mode perblock", `-mode "perblock": want one of Ungated, FullSync`},
+		{"-pacer fast", `-pacer "fast": want virtual or real`},
+		{"-seed -1", `"-1"`},
+		{"-transport nixl", "-transport"},
+		{"more", `unexpected argument "more"`},
+	} {
+		status, out, errs := race(strings.Fields(c.args)...)
+		require.Equal(t, 2, status, c.args)
+		require.Empty(t, out, c.args)
+		require.Contains(t, errs, c.want)
+		require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+	}
+	status, out, errs := race("-h")
+	require.Equal(t, 0, status)
+	require.Contains(t, out, "usage: go run ./bench/race")
+	require.Empty(t, errs)
+}
