@@ -39,7 +39,9 @@ type Device struct {
 	toDevice, toHost engine
 	tasks            []*task // to be used again
 
-	dead     error // the sticky error
+	stats    Stats
+	commands [16]uint64 // by Op
+	dead     error      // the sticky error
 	closed   bool
 	ended    atomic.Bool // dead or closed, for waits
 	activity atomic.Uint64
@@ -49,6 +51,29 @@ var (
 	_ cuda.Device  = (*Device)(nil)
 	_ cuda.Watcher = (*Device)(nil)
 )
+
+// Stats counts what has been asked of a device.
+type Stats struct {
+	Crossings uint64             // calls, a Submit or Poll of any length being one
+	Commands  map[cuda.Op]uint64 // accepted
+	Modules   uint64             // loads
+	Functions uint64             // look-ups
+	MaxQueued int                // the most commands that one stream held
+}
+
+// Stats returns the counts so far. It costs the host nothing.
+func (d *Device) Stats() Stats {
+	d.world.Enter(0)
+	defer d.world.Exit()
+	s := d.stats
+	s.Commands = map[cuda.Op]uint64{}
+	for op, n := range d.commands {
+		if n > 0 {
+			s.Commands[cuda.Op(op)] = n
+		}
+	}
+	return s
+}
 
 // World returns the machine that the device is part of.
 func (d *Device) World() *vtime.World { return d.world }
@@ -74,9 +99,21 @@ func (d *Device) Info() cuda.Info {
 	}
 }
 
-// enter charges cost and locks the machine, unless the device is gone.
+// call is one crossing: it charges for it and locks the machine, unless the
+// device is gone.
+func (d *Device) call(op string, cost time.Duration) error {
+	d.world.Enter(d.costs.Crossing + cost)
+	d.stats.Crossings++
+	return d.checked(op)
+}
+
+// enter is what follows within a call.
 func (d *Device) enter(op string, cost time.Duration) error {
 	d.world.Enter(cost)
+	return d.checked(op)
+}
+
+func (d *Device) checked(op string) error {
 	if err := d.gone(op); err != nil {
 		d.world.Exit()
 		return err
@@ -118,7 +155,7 @@ func (d *Device) handle(kind uint64) uint64 {
 // size times its cost scale. Fresh memory holds 0xff: see [Options].
 func (d *Device) Alloc(size uint64, o cuda.AllocOptions) (cuda.DevicePtr, error) {
 	const op = "allocate"
-	if err := d.enter(op, d.costs.Crossing+d.costs.Alloc); err != nil {
+	if err := d.call(op, d.costs.Alloc); err != nil {
 		return 0, err
 	}
 	defer d.world.Exit()
@@ -140,7 +177,7 @@ func (d *Device) Alloc(size uint64, o cuda.AllocOptions) (cuda.DevicePtr, error)
 // address.
 func (d *Device) AllocPinned(size uint64, o cuda.AllocOptions) (cuda.PinnedBuffer, error) {
 	const op = "allocate pinned memory"
-	if err := d.enter(op, d.costs.Crossing+d.costs.AllocPinned); err != nil {
+	if err := d.call(op, d.costs.AllocPinned); err != nil {
 		return cuda.PinnedBuffer{}, err
 	}
 	defer d.world.Exit()
@@ -157,7 +194,7 @@ func (d *Device) AllocPinned(size uint64, o cuda.AllocOptions) (cuda.PinnedBuffe
 // Free frees device memory after the work that was submitted before it.
 func (d *Device) Free(p cuda.DevicePtr) error {
 	const op = "free"
-	if err := d.enter(op, d.costs.Crossing+d.costs.Free); err != nil {
+	if err := d.call(op, d.costs.Free); err != nil {
 		return err
 	}
 	r, err := d.owned(op, uint64(p), cuda.DeviceMemory)
@@ -182,7 +219,7 @@ func (d *Device) Free(p cuda.DevicePtr) error {
 // FreePinned frees pinned memory at once.
 func (d *Device) FreePinned(b cuda.PinnedBuffer) error {
 	const op = "free pinned memory"
-	if err := d.enter(op, d.costs.Crossing+d.costs.Free); err != nil {
+	if err := d.call(op, d.costs.Free); err != nil {
 		return err
 	}
 	defer d.world.Exit()
@@ -212,7 +249,7 @@ func (d *Device) owned(op string, addr uint64, kind cuda.MemoryKind) (*region, e
 // AllocRange returns the live allocation that p lies in, or [cuda.ErrNotFound].
 func (d *Device) AllocRange(p cuda.DevicePtr) (cuda.DevicePtr, uint64, error) {
 	const op = "find allocation"
-	if err := d.enter(op, d.costs.Crossing); err != nil {
+	if err := d.call(op, 0); err != nil {
 		return 0, 0, err
 	}
 	defer d.world.Exit()
@@ -236,7 +273,7 @@ func (d *Device) Write(dst cuda.DevicePtr, src []byte) error {
 
 func (d *Device) blocking(op string, n int, move func() error) error {
 	link := time.Duration(float64(n) / d.costs.HostLink * 1e9)
-	if err := d.enter(op, d.costs.Crossing+d.costs.Copy+d.costs.CopyLatency+link); err != nil {
+	if err := d.call(op, d.costs.Copy+d.costs.CopyLatency+link); err != nil {
 		return err
 	}
 	defer d.world.Exit()
@@ -248,7 +285,7 @@ func (d *Device) blocking(op string, n int, move func() error) error {
 
 // NewStream returns a stream.
 func (d *Device) NewStream(o cuda.StreamOptions) (cuda.Stream, error) {
-	if err := d.enter("make stream", d.costs.Crossing+d.costs.Handle); err != nil {
+	if err := d.call("make stream", d.costs.Handle); err != nil {
 		return 0, err
 	}
 	defer d.world.Exit()
@@ -263,7 +300,7 @@ func (d *Device) NewStream(o cuda.StreamOptions) (cuda.Stream, error) {
 // CUDA.
 func (d *Device) DestroyStream(h cuda.Stream) error {
 	const op = "destroy stream"
-	if err := d.enter(op, d.costs.Crossing+d.costs.Handle); err != nil {
+	if err := d.call(op, d.costs.Handle); err != nil {
 		return err
 	}
 	defer d.world.Exit()
@@ -292,7 +329,7 @@ func (s *stream) forget() {
 
 // NewEvent returns an event that has not been recorded.
 func (d *Device) NewEvent() (cuda.Event, error) {
-	if err := d.enter("make event", d.costs.Crossing+d.costs.Handle); err != nil {
+	if err := d.call("make event", d.costs.Handle); err != nil {
 		return 0, err
 	}
 	defer d.world.Exit()
@@ -305,7 +342,7 @@ func (d *Device) NewEvent() (cuda.Event, error) {
 // keep their meaning, as in CUDA.
 func (d *Device) DestroyEvent(h cuda.Event) error {
 	const op = "destroy event"
-	if err := d.enter(op, d.costs.Crossing+d.costs.Handle); err != nil {
+	if err := d.call(op, d.costs.Handle); err != nil {
 		return err
 	}
 	defer d.world.Exit()

@@ -186,7 +186,10 @@ func TestObserverSeesAccesses(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
+	w := vtime.NewVirtual(vtime.Options{})
+	defer w.Close()
 	for _, o := range []Options{
+		{World: w, Real: true}, {World: w, Seed: 1}, {Slow: 2}, {Real: true, Slow: 0.5},
 		{Bandwidth: -1}, {SMs: -1}, {Costs: &Costs{}},
 		{Costs: func() *Costs { c := DefaultCosts(); c.Chunks = 0; return &c }()},
 	} {

@@ -79,7 +79,7 @@ func (d *Device) Model(name string) (cuda.Function, error) {
 	if fn == nil {
 		return 0, &cuda.Error{Code: cuda.ErrNotFound, Op: "look up model", Detail: fmt.Sprintf("%q", name)}
 	}
-	if err := d.enter("look up model", d.costs.Crossing); err != nil {
+	if err := d.call("look up model", 0); err != nil {
 		return 0, err
 	}
 	defer d.world.Exit()

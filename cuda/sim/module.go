@@ -47,10 +47,11 @@ func (d *Device) addFunction(f *function) cuda.Function {
 // carries the line that the interpreter does not take.
 func (d *Device) LoadModule(image []byte) (cuda.Module, error) {
 	const op = "load module"
-	if err := d.enter(op, d.costs.Crossing+d.costs.Module); err != nil {
+	if err := d.call(op, d.costs.Module); err != nil {
 		return 0, err
 	}
 	defer d.world.Exit()
+	d.stats.Modules++
 	m, err := ptx.Parse("module", image)
 	if err != nil {
 		return 0, &causedError{&cuda.Error{Code: cuda.ErrInvalidPTX, Op: op, Detail: err.Error()}, err}
@@ -64,7 +65,7 @@ func (d *Device) LoadModule(image []byte) (cuda.Module, error) {
 // streams still run.
 func (d *Device) UnloadModule(h cuda.Module) error {
 	const op = "unload module"
-	if err := d.enter(op, d.costs.Crossing+d.costs.Module); err != nil {
+	if err := d.call(op, d.costs.Module); err != nil {
 		return err
 	}
 	defer d.world.Exit()
@@ -82,10 +83,11 @@ func (d *Device) UnloadModule(h cuda.Module) error {
 // Function returns a kernel of a module, the same handle each time.
 func (d *Device) Function(h cuda.Module, name string) (cuda.Function, error) {
 	const op = "look up function"
-	if err := d.enter(op, d.costs.Crossing); err != nil {
+	if err := d.call(op, 0); err != nil {
 		return 0, err
 	}
 	defer d.world.Exit()
+	d.stats.Functions++
 	m := d.modules[h]
 	if m == nil {
 		return 0, badHandle(op, "module", uint64(h))

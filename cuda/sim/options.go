@@ -31,7 +31,7 @@ type Options struct {
 	Seed    uint64        // see [vtime.Options]
 	Chooser vtime.Chooser // see [vtime.Options]
 	// Real paces the device by the wall clock instead of virtual time; Slow of
-	// more than 1 stretches the cost table by that factor.
+	// more than 1 then stretches the cost table by that factor.
 	Real bool
 	Slow float64
 
@@ -66,10 +66,14 @@ func New(o Options) (*Device, error) {
 		costs = *o.Costs
 	}
 	switch {
+	case o.World != nil && (o.Seed != 0 || o.Chooser != nil || o.Real || o.Slow != 0):
+		return nil, invalid("open simulator", "Seed, Chooser, Real and Slow belong to the world, which was given")
+	case o.Slow != 0 && (!o.Real || !(o.Slow >= 1)):
+		return nil, invalid("open simulator", "Slow of %g: it is at least 1 and goes with Real", o.Slow)
 	case !(o.Bandwidth > 0), !(costs.HostLink > 0), !(costs.SMBandwidth > 0), !(costs.MemoryShare > 0):
-		return nil, &cuda.Error{Code: cuda.ErrInvalidValue, Op: "open simulator", Detail: "a bandwidth that is not positive"}
+		return nil, invalid("open simulator", "a bandwidth that is not positive")
 	case o.SMs < 0, costs.PendingLaunches < 1, costs.ResidentGrids < 1, costs.Chunks < 1, costs.MaxChunk < 1:
-		return nil, &cuda.Error{Code: cuda.ErrInvalidValue, Op: "open simulator", Detail: "a limit below 1"}
+		return nil, invalid("open simulator", "a limit below 1")
 	}
 	d := &Device{
 		name:      o.Name,

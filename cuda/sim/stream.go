@@ -58,7 +58,7 @@ func (d *Device) newStream(name string, high bool) *stream {
 	return s
 }
 
-func (s *stream) push() *command {
+func (s *stream) push(op cuda.Op) *command {
 	if s.len == len(s.queue) {
 		q := make([]command, max(16, 2*len(s.queue)))
 		for i := range s.len {
@@ -69,7 +69,9 @@ func (s *stream) push() *command {
 	c := &s.queue[(s.head+s.len)%len(s.queue)]
 	s.len++
 	s.issued++
-	*c = command{args: c.args[:0], seen: s.d.world.Time()}
+	s.d.commands[op]++
+	s.d.stats.MaxQueued = max(s.d.stats.MaxQueued, s.len)
+	*c = command{op: op, args: c.args[:0], seen: s.d.world.Time()}
 	return c
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/internal/clock"
@@ -24,7 +25,7 @@ const (
 // reached and is visible to its stream from then on; the ones before it are in
 // by then. A stream with too many pending launches makes Submit wait.
 func (d *Device) Submit(b *cuda.Batch) error {
-	if err := d.enter("submit", d.costs.Crossing); err != nil {
+	if err := d.call("submit", 0); err != nil {
 		if b.Len() == 0 {
 			return err
 		}
@@ -86,16 +87,16 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		if e == nil {
 			return badHandle(op, "event", c.A)
 		}
-		n := s.push()
-		n.op, n.a = c.Op, c.A
+		n := s.push(c.Op)
+		n.a = c.A
 		e.on, e.until = s, s.issued
 	case cuda.OpWaitEvent:
 		e := d.events[cuda.Event(c.A)]
 		if e == nil {
 			return badHandle(op, "event", c.A)
 		}
-		n := s.push()
-		n.op, n.a = c.Op, c.A
+		n := s.push(c.Op)
+		n.a = c.A
 		n.on, n.until = e.on, e.until
 	case cuda.OpWriteWord, cuda.OpWaitWord, cuda.OpGraph, cuda.OpSignal:
 		return &cuda.Error{Code: cuda.ErrNotSupported, Op: op, Detail: "simulator"}
@@ -149,8 +150,8 @@ func (d *Device) submitLaunch(b *cuda.Batch, c *cuda.Command, s *stream) error {
 			return badHandle(op, "stream", uint64(s.id))
 		}
 	}
-	n := s.push()
-	n.op, n.fn, n.grid, n.block, n.shared = c.Op, f, c.Grid, c.Block, c.Shared
+	n := s.push(c.Op)
+	n.fn, n.grid, n.block, n.shared = f, c.Grid, c.Block, c.Shared
 	n.args = append(n.args, arena[c.Off:c.Off+c.Len]...)
 	s.launches.Add(1)
 	s.advance()
@@ -165,8 +166,8 @@ func (d *Device) submitCopy(c *cuda.Command, s *stream) error {
 	if _, _, err := d.mem.locate(c.A, c.C, true); err != nil && c.C > 0 {
 		return invalid(op, "destination: %v", err)
 	}
-	n := s.push()
-	n.op, n.a, n.b, n.c = c.Op, c.A, c.B, c.C
+	n := s.push(c.Op)
+	n.a, n.b, n.c = c.A, c.B, c.C
 	s.advance()
 	return nil
 }
@@ -189,8 +190,8 @@ func (d *Device) submitFill(c *cuda.Command, s *stream) error {
 	if _, _, err := d.mem.locate(c.A, c.C*size, true); err != nil && c.C > 0 {
 		return invalid(op, "%v", err)
 	}
-	n := s.push()
-	n.op, n.flags, n.a, n.b, n.c = c.Op, c.Flags, c.A, c.B, c.C
+	n := s.push(c.Op)
+	n.flags, n.a, n.b, n.c = c.Flags, c.A, c.B, c.C
 	s.advance()
 	return nil
 }
@@ -199,7 +200,7 @@ func (d *Device) submitFill(c *cuda.Command, s *stream) error {
 // fired.
 func (d *Device) Poll(marks []cuda.Mark) error {
 	const op = "poll"
-	cost := d.costs.Crossing
+	cost := time.Duration(0)
 	for i := range marks {
 		if marks[i].Event != 0 {
 			cost += d.costs.Query
@@ -208,7 +209,7 @@ func (d *Device) Poll(marks []cuda.Mark) error {
 			cost += d.costs.Word
 		}
 	}
-	if err := d.enter(op, cost); err != nil {
+	if err := d.call(op, cost); err != nil {
 		return err
 	}
 	defer d.world.Exit()

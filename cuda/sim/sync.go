@@ -69,7 +69,7 @@ func (d *Device) await(ctx context.Context, op string, c clock.Cond, wake time.D
 // SyncStream blocks until all work submitted to h has run.
 func (d *Device) SyncStream(ctx context.Context, h cuda.Stream) error {
 	const op = "synchronise stream"
-	if err := d.enter(op, d.costs.Crossing+d.costs.Query); err != nil {
+	if err := d.call(op, d.costs.Query); err != nil {
 		return err
 	}
 	s := d.streams[h]
@@ -85,7 +85,7 @@ func (d *Device) SyncStream(ctx context.Context, h cuda.Stream) error {
 // Sync blocks until all work submitted to the device has run.
 func (d *Device) Sync(ctx context.Context) error {
 	const op = "synchronise device"
-	if err := d.enter(op, d.costs.Crossing+d.costs.Query); err != nil {
+	if err := d.call(op, d.costs.Query); err != nil {
 		return err
 	}
 	c := d.drained(nil)
