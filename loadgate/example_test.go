@@ -1,0 +1,186 @@
+package loadgate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kvgate/kvgate/loadgate"
+	"github.com/kvgate/kvgate/loadgate/core"
+	"github.com/kvgate/kvgate/memory"
+)
+
+// The shortest way of a load through the gate: allocate, hold, zero, load, use.
+func Example() {
+	m := newMachine()
+	defer m.close()
+	ctx := context.Background()
+
+	blocks, err := m.pool.Alloc(2, nil)
+	check(err)
+	request, err := m.gate.Hold(0, blocks)
+	check(err)
+	check(m.gate.Zero(loadgate.ZeroRequest{Tenancies: blocks, Covered: true}))
+
+	load, err := m.gate.Load(request, m.read(blocks)) // posted when the zeroing has run
+	check(err)
+	fmt.Println("at once:", load)
+	check(m.gate.WaitTicket(ctx, load))
+	fmt.Println("then:", load)
+
+	plan, err := m.gate.Plan([]loadgate.Holder{request})
+	check(err)
+	output, err := m.gate.Submit(plan, m.step(100))
+	check(err)
+	check(m.gate.WaitFence(ctx, output))
+	fmt.Printf("content: %#x\n", m.firstByte(blocks[0]))
+
+	check(m.gate.Drop(request))
+	check(m.pool.Free(blocks))
+	// Output:
+	// at once: load transfer 0.1
+	// then: load transfer 0.1: done
+	// content: 0xab
+}
+
+// An engine's loop. One request decodes, another is loaded meanwhile and joins
+// the steps when it has arrived. The host waits for the steps' output and for
+// nothing else; the load leaves and arrives during those waits.
+func ExampleGate_WaitFence() {
+	m := newMachine()
+	defer m.close()
+	ctx := context.Background()
+
+	admit := func(n int, loaded bool) (loadgate.Holder, *loadgate.Ticket) {
+		blocks, err := m.pool.Alloc(n, nil)
+		check(err)
+		h, err := m.gate.Hold(0, blocks)
+		check(err)
+		check(m.gate.Zero(loadgate.ZeroRequest{Tenancies: blocks, Covered: loaded}))
+		if !loaded {
+			return h, nil
+		}
+		t, err := m.gate.Load(h, m.read(blocks))
+		check(err)
+		return h, t
+	}
+
+	first, _ := admit(1, false)
+	running := []loadgate.Holder{first}
+	var arriving loadgate.Holder
+	var load *loadgate.Ticket
+	for step := range 4 {
+		if load != nil && load.Done() {
+			check(load.Err())
+			check(load.Release())
+			running, load = append(running, arriving), nil
+		}
+		plan, err := m.gate.Plan(running)
+		check(err)
+		output, err := m.gate.Submit(plan, m.step(50)) // with the zeroing that these blocks need
+		check(err)
+		if step == 1 {
+			arriving, load = admit(2, true) // for a later step, so not in the way of this one
+		}
+		check(m.gate.EndStep())
+		check(m.gate.WaitFence(ctx, output))
+		if fmt.Printf("step %d: %d running", step, len(running)); load != nil {
+			fmt.Print(", ", load)
+		}
+		fmt.Println()
+	}
+	for _, h := range running {
+		check(m.gate.Drop(h))
+	}
+	// Output:
+	// step 0: 1 running
+	// step 1: 1 running, load transfer 0.1
+	// step 2: 1 running, load transfer 0.1: done
+	// step 3: 2 running
+}
+
+// Canceling a load that is still held withdraws it: nothing is posted any more.
+// One that is under way can't be stopped. Its ticket is over at once, but its
+// blocks stay in quarantine until the transfer has ended.
+func ExampleGate_Cancel() {
+	m := newMachine()
+	defer m.close()
+	ctx := context.Background()
+	blocks, err := m.pool.Alloc(1, nil)
+	check(err)
+	request, err := m.gate.Hold(0, blocks)
+	check(err)
+	state := func() core.BlockState {
+		info, err := m.gate.Block(0, blocks[0].Block)
+		check(err)
+		return info.State
+	}
+
+	// A step uses the block, so the load is held.
+	plan, err := m.gate.Plan([]loadgate.Holder{request})
+	check(err)
+	output, err := m.gate.Submit(plan, m.step(1000))
+	check(err)
+	load, err := m.gate.Load(request, m.read(blocks))
+	check(err)
+	withdrawn, err := m.gate.Cancel(load)
+	check(err)
+	fmt.Println("held: withdrawn:", withdrawn, "canceled:", errors.Is(load.Err(), core.ErrCanceled))
+
+	// The step is over, so the next load leaves, and is canceled on its way.
+	check(m.gate.WaitFence(ctx, output))
+	load, err = m.gate.Load(request, m.read(blocks))
+	check(err)
+	check(m.reg.Clock().Sleep(ctx, 10*time.Microsecond)) // a poster takes it to the transport
+	withdrawn, err = m.gate.Cancel(load)
+	check(err)
+	fmt.Println("posted: withdrawn:", withdrawn, "canceled:", errors.Is(load.Err(), core.ErrCanceled))
+
+	check(m.gate.Drop(request))
+	check(m.pool.Free(blocks))
+	fmt.Println("freed:", state())
+	for m.gate.Counters().InFlight > 0 {
+		_, err := m.gate.Progress(0)
+		check(err)
+		check(m.reg.Clock().Sleep(ctx, 10*time.Microsecond))
+	}
+	fmt.Println("when it has ended:", state())
+	// Output:
+	// held: withdrawn: true canceled: true
+	// posted: withdrawn: false canceled: true
+	// freed: quarantined
+	// when it has ended: free
+}
+
+// A block pool whose blocks come back when the gate says so.
+func ExampleGate_Reclaimer() {
+	m := newMachine()
+	defer m.close()
+	pool, err := memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: 3, Reclaimer: m.gate.Reclaimer(0)})
+	check(err)
+	blocks, err := pool.Alloc(2, nil) // of 3: block 0 is the null block
+	check(err)
+	request, err := m.gate.Hold(0, blocks)
+	check(err)
+
+	// The request is over, but the scheduler has planned one more step for it.
+	plan, err := m.gate.Plan([]loadgate.Holder{request})
+	check(err)
+	check(m.gate.Drop(request))
+	check(pool.Free(blocks))
+	_, err = pool.Alloc(1, nil)
+	fmt.Println("planned:", err)
+
+	// Once it is in its stream, work for the next owner can be ordered behind it.
+	_, err = m.gate.Submit(plan, m.step(100))
+	check(err)
+	next, err := pool.Alloc(2, nil)
+	check(err)
+	info, err := m.gate.Block(0, next[0].Block)
+	check(err)
+	fmt.Println("submitted:", len(next), "blocks, the step still runs:", info.Wet)
+	// Output:
+	// planned: memory: pool "kv": 1 blocks wanted, 0 free, 0 used, 2 retired: full
+	// submitted: 2 blocks, the step still runs: true
+}
