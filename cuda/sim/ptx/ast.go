@@ -79,6 +79,7 @@ type entry struct {
 	name       string
 	line       int
 	params     []*variable
+	vars       []*variable // shared and local, as declared
 	top        *scope
 	body       []instr
 	maxThreads int       // .maxntid, .reqntid; 0 without

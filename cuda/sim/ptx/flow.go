@@ -189,11 +189,15 @@ func postDominators(blocks []blockRange) []int {
 // branch's lanes meet, and targets and joins set to match.
 func withJoins(code []inst) []inst {
 	blocks, of := cutBlocks(code)
-	graph, ok := prune(blocks, code)
-	if !ok {
-		graph = blocks
+	idom := postDominators(blocks)
+	if graph, ok := prune(blocks, code); ok {
+		// Blocks that only leave early keep their place in the whole graph.
+		for b, to := range postDominators(graph) {
+			if to >= 0 {
+				idom[b] = to
+			}
+		}
 	}
-	idom := postDominators(graph)
 	meets := make([]bool, len(blocks))
 	for i := range code {
 		n := &code[i]

@@ -118,6 +118,10 @@ func (l *lexer) next() token {
 	case c == '.' && l.pos+1 < len(l.src) && identPart(l.src[l.pos+1]):
 		l.pos++
 		l.run(identPart)
+		if l.pos+2 < len(l.src) && l.src[l.pos] == ':' && l.src[l.pos+1] == ':' { // .L1::no_allocate
+			l.pos += 2
+			l.run(identPart)
+		}
 		t.kind, t.text = tokDot, string(l.src[start+1:l.pos])
 	case digit(c):
 		l.run(identPart)

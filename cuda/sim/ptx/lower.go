@@ -2,7 +2,6 @@ package ptx
 
 import (
 	"fmt"
-	"math/bits"
 	"strings"
 )
 
@@ -73,6 +72,11 @@ func lower(e *entry) (*Kernel, error) {
 	if err := b.layoutParams(); err != nil {
 		return nil, err
 	}
+	for _, v := range e.vars {
+		if _, err := b.address(v); err != nil {
+			return nil, err
+		}
+	}
 	for i := range e.body {
 		in := &e.body[i]
 		b.in, b.idx = in, int32(len(b.k.text))
@@ -81,11 +85,7 @@ func lower(e *entry) (*Kernel, error) {
 			continue
 		}
 		b.k.text = append(b.k.text, in.text())
-		f := lowerings[in.name]
-		if f == nil {
-			return nil, b.errorf("unknown instruction")
-		}
-		if err := f(b, &cursor{b: b, mods: in.mods}); err != nil {
+		if err := lowerings[in.name](b, &cursor{b: b, mods: in.mods}); err != nil {
 			return nil, err
 		}
 		if b.k.slots > maxSlots || b.k.preds > maxSlots || len(b.code) > maxCode {
@@ -472,5 +472,3 @@ func (c *cursor) end() error {
 }
 
 func alignUp(n, to int) int { return (n + to - 1) &^ (to - 1) }
-
-func log2(n int) int { return bits.TrailingZeros(uint(n)) }

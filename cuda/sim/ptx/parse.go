@@ -179,7 +179,8 @@ func (p *parser) declaration() {
 }
 
 // variable reads ".align 8 .b8 name[64], name2;" after the state space.
-func (p *parser) variable(sp space, extern bool, in *scope) {
+// It returns what it declared in in.
+func (p *parser) variable(sp space, extern bool, in *scope) (declared []*variable) {
 	align, typ := p.alignType()
 	for p.err == nil {
 		v := &variable{space: sp, typ: typ, align: align, extern: extern, size: uint64(typ.size())}
@@ -199,6 +200,7 @@ func (p *parser) variable(sp space, extern bool, in *scope) {
 			p.fail("%s declared twice", v.name)
 		}
 		in.vars[v.name] = v
+		declared = append(declared, v)
 		if p.is("=") {
 			p.fail("initial values are not supported")
 		}
@@ -207,6 +209,7 @@ func (p *parser) variable(sp space, extern bool, in *scope) {
 		}
 	}
 	p.expect(";")
+	return declared
 }
 
 // alignType reads ".align 8 .b8", the alignment being optional and the type's

@@ -17,7 +17,7 @@ func (p *parser) body(e *entry) {
 			}
 			sc = newScope(sc)
 		case p.tok.kind == tokDot:
-			p.local(sc)
+			p.local(e, sc)
 		case p.tok.kind == tokIdent || p.is("@"):
 			p.statement(e, sc)
 		case p.accept(";"):
@@ -28,7 +28,7 @@ func (p *parser) body(e *entry) {
 }
 
 // local reads a directive inside a body.
-func (p *parser) local(sc *scope) {
+func (p *parser) local(e *entry, sc *scope) {
 	d := p.tok.text
 	switch d {
 	case "reg":
@@ -36,10 +36,10 @@ func (p *parser) local(sc *scope) {
 		p.registers(sc)
 	case "shared":
 		p.advance()
-		p.variable(spaceShared, false, sc)
+		e.vars = append(e.vars, p.variable(spaceShared, false, sc)...)
 	case "local":
 		p.advance()
-		p.variable(spaceLocal, false, sc)
+		e.vars = append(e.vars, p.variable(spaceLocal, false, sc)...)
 	case "pragma":
 		p.advance()
 		p.pragma()
@@ -111,6 +111,10 @@ func (p *parser) statement(e *entry, sc *scope) {
 	for p.err == nil && p.tok.kind == tokDot {
 		in.mods = append(in.mods, p.tok.text)
 		p.advance()
+	}
+	if p.err == nil && lowerings[in.name] == nil {
+		p.err = &SyntaxError{Line: in.line, Instr: in.text(), Msg: "unknown instruction"}
+		return
 	}
 	for p.err == nil && !p.is(";") {
 		in.args = append(in.args, p.arg(true))
