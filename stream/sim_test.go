@@ -301,6 +301,23 @@ func TestSimDeadlockIsNamed(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// The default streams, by any of their handles, take no work: nothing relies on
+// an order with them.
+func TestSimDefaultStreamsAreRefused(t *testing.T) {
+	onSim(t, func(b *bench) {
+		p := b.alloc(64)
+		for h := range cuda.Stream(3) {
+			batch := stream.NewBatch(b.reg)
+			batch.Raw().Fill8(h, p, 0, 64)
+			require.ErrorIs(b, batch.Submit(), cuda.ErrInvalidHandle)
+			_, err := stream.Adopt(b.reg, h, "default")
+			require.ErrorIs(b, err, cuda.ErrInvalidHandle)
+		}
+		_, err := b.reg.NewTimeline("default", 0)
+		require.ErrorIs(b, err, cuda.ErrInvalidHandle)
+	})
+}
+
 // New capacity is zeroed on one stream and used on another that is busy with
 // other things first: the fence of the zeroing is what publishes it.
 func TestSimGrowthIsPublishedByFence(t *testing.T) {

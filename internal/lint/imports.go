@@ -17,12 +17,11 @@ type only struct {
 	exact    bool // from alone, without what is below it
 	allow    []string
 	standard []string
-	tests    bool // holds for test files, too
 }
 
 var layers = []only{
 	{from: "cuda", exact: true},
-	{from: "internal/clock", tests: true},
+	{from: "internal/clock"},
 	{from: "internal/fifo"},
 	{from: "internal/dl"},
 	{from: "internal/vtime", allow: []string{"internal/clock"}},
@@ -57,7 +56,7 @@ func refuse(f *File, importPath string) string {
 		if f.Dir() != l.from && (l.exact || !under(f.Dir(), l.from)) {
 			continue
 		}
-		if f.Test() && !l.tests || f.Command() {
+		if f.Test() || f.Command() {
 			break
 		}
 		if !isLocal {

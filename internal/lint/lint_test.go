@@ -71,10 +71,12 @@ func TestRules(t *testing.T) {
 		{"imports", "loadgate/x_test.go", own("cuda/sim"), ""},
 		{"imports", "internal/x/x.go", own("bench"), "bench is on top"},
 		{"imports", "internal/clock/x.go", own("cuda"), "internal/clock may import"},
+		{"imports", "internal/clock/x_test.go", own("cuda"), ""},
 		{"imports", "bench/race/main.go", "package main\nimport _ \"" + Module + "/cuda/auto\"\n", ""},
 
 		{"calls", "event/x.go", body("time", "time.Now()"), "time.Now: use the device's clock"},
 		{"calls", "event/x_test.go", body("time", "time.Sleep(1)"), "time.Sleep: use the device's clock"},
+		{"calls", "event/x_test.go", body("time", "time.Now()"), ""},
 		{"calls", "event/x.go", body("time", "_ = time.After"), "time.After: use"},
 		{"calls", "event/x.go", body("time", "time.NewTimer(1)"), "time.NewTimer: use"},
 		{"calls", "event/x.go", body("time", "time.Tick(1)"), "time.Tick: use"},
