@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"testing"
@@ -59,4 +60,11 @@ func TestArgumentsMatchThePTX(t *testing.T) {
 		}
 	}
 	require.EqualValues(t, 32, reflect.TypeFor[tile]().Size())
+}
+
+// Warps of several thread blocks add to one sum. The simulator runs them one
+// after the other and would not notice an addition that is not atomic.
+func TestSumsAreAddedAtomically(t *testing.T) {
+	require.Equal(t, int(variantEnd), bytes.Count(checksumPTX, []byte("atom.global.add.u64")))
+	require.Zero(t, bytes.Count(checksumPTX, []byte("st.global")))
 }

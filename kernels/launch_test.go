@@ -257,6 +257,15 @@ func TestNewTableRefusesWhatLeavesItsAllocation(t *testing.T) {
 	require.Equal(t, before, d.LiveBytes())
 }
 
+func TestNewTableRefusesBlocksThatNoLaunchCanCover(t *testing.T) {
+	d := noopdev.New(noopdev.Options{Memory: 1 << 62})
+	base, err := d.Alloc(1<<60, cuda.AllocOptions{Name: "pool"})
+	require.NoError(t, err)
+	_, err = NewTable(d, layout.Table{Pool: 5, Blocks: 1, Segments: []layout.Segment{{Base: uint64(base), Page: 1 << 60}}})
+	require.ErrorIs(t, err, layout.ErrTable)
+	require.ErrorContains(t, err, "pool 5: blocks of 1152921504606846976 bytes make 2147483648 tiles")
+}
+
 func TestLaunchesAllocateNothing(t *testing.T) {
 	f := newFixture(t)
 	ids := sequence(1999)
