@@ -80,7 +80,7 @@ func refuse(f *File, importPath string) string {
 		return "cuda is below the packages that use it"
 	}
 	for _, b := range backends {
-		if under(dir, b) && !f.In("cuda", "bench", "kernels/internal") {
+		if under(dir, b) && !f.In("cuda", "bench", "kernels/internal", "internal/scenario") {
 			return "a library takes a cuda.Device; tests, commands and bench choose the back end"
 		}
 	}
