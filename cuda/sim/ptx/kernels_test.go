@@ -502,7 +502,6 @@ func TestGenericAddresses(t *testing.T) {
 // TestZeroIDs reads ids from the parameters, whose place depends on the block.
 func TestZeroIDs(t *testing.T) {
 	k := kernel(t, "zero.ptx", "zero_ids")
-	type segment struct{ base, stride, bytes uint64 }
 	var a arena
 	first, second := dirty(10*100), dirty(10*64)
 	segs := []uint64{a.put(first), 100, 77, a.put(second), 64, 64}

@@ -22,7 +22,7 @@ add.s64 %d3, %d1, %d2;
 
 // access runs one instruction, on line 12, in two blocks of 40 threads; p is
 // the base of a region of 256 bytes, and a read-only one of 64 lies 4096 above.
-func access(t *testing.T, text string) (err error, data []byte) {
+func access(t *testing.T, text string) (data []byte, err error) {
 	t.Helper()
 	m, err := Parse("access", []byte(trapHead+text+"\nret;\n}"))
 	require.NoError(t, err)
@@ -32,13 +32,13 @@ func access(t *testing.T, text string) (err error, data []byte) {
 		Launch{Grid: [3]uint32{1, 2, 1}, Block: [3]uint32{10, 2, 2}, Params: params(uint64(base), make([]byte, 12))})
 	_, err = r.Step(2)
 	if err == nil {
-		return nil, data
+		return data, nil
 	}
 	var trap *Trap
 	require.ErrorAs(t, err, &trap)
 	require.Equal(t, 12, trap.Line)
 	require.Equal(t, "k", trap.Kernel)
-	return err, data
+	return data, err
 }
 
 func TestAccessTraps(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAccessTraps(t *testing.T) {
 		"cvta.param.u64 %d4, q; st.u8 [%d4], 0;":       {ErrReadOnly, 8, [3]uint32{}, "param", ""},
 	} {
 		t.Run(text, func(t *testing.T) {
-			err, _ := access(t, text)
+			_, err := access(t, text)
 			require.ErrorIs(t, err, c.kind)
 			var trap *Trap
 			require.ErrorAs(t, err, &trap)
@@ -101,7 +101,7 @@ func TestAccessesThatFit(t *testing.T) {
 		"atom.global.gpu.add.u32 %r2, [%d1], 1; atom.acq_rel.sys.global.cas.b32 %r2, [%d1], 0, 1; red.shared.max.s32 [box], 1;",
 		"ld.global.L1::no_allocate.L2::128B.u32 %r2, [%d1];",
 	} {
-		err, _ := access(t, text)
+		_, err := access(t, text)
 		require.NoError(t, err, text)
 	}
 }
@@ -142,14 +142,14 @@ func TestTrapMessage(t *testing.T) {
 }
 
 func TestTrapInstruction(t *testing.T) {
-	err, _ := access(t, "setp.gt.u32 %p1, %r1, 34; @%p1 trap;")
+	_, err := access(t, "setp.gt.u32 %p1, %r1, 34; @%p1 trap;")
 	require.ErrorIs(t, err, ErrTrapped)
 	require.ErrorContains(t, err, "thread (5,1,1)")
 }
 
 // TestStoresBeforeTrap: lanes before the one that traps have stored.
 func TestStoresBeforeTrap(t *testing.T) {
-	err, data := access(t, "st.global.u32 [%d3+156], %r1;")
+	data, err := access(t, "st.global.u32 [%d3+156], %r1;")
 	require.ErrorIs(t, err, ErrOutOfBounds)
 	require.ErrorContains(t, err, "thread (5,0,1)")
 	require.Equal(t, []uint32{0, 1, 24}, []uint32{valuesOf[uint32](data)[39], valuesOf[uint32](data)[40], valuesOf[uint32](data)[63]})

@@ -19,9 +19,8 @@ type dtype struct {
 }
 
 var (
-	typeU32  = dtype{classUint, 32}
-	typeB32  = dtype{classBits, 32}
-	typePred = dtype{classPred, 0}
+	typeU32 = dtype{classUint, 32}
+	typeB32 = dtype{classBits, 32}
 )
 
 var typeNames = map[string]dtype{
