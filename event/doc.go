@@ -19,6 +19,10 @@
 // timeline, and until there is one a device wait for the fence is refused with
 // [cuda.ErrNotRecorded] and a host wait returns it.
 //
+//	created ── submitted ──> recorded ── fired ──> fired
+//	   │                         ▲
+//	   └─ record failed ─> lost ─┘ the next good mark
+//
 // After a sticky device error the registry is dead: fences that had not fired
 // never fire, and every waiter is told the first cause.
 package event

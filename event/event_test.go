@@ -99,6 +99,13 @@ func TestFenceLife(t *testing.T) {
 	require.Equal(t, f, same)
 	_, err = r.reg.Fence(kv.Point{Timeline: 1 << 30, Seq: 1})
 	require.ErrorIs(t, err, event.ErrUnknownTimeline)
+	_, err = r.reg.Fence(kv.Point{Seq: 1})
+	require.ErrorIs(t, err, event.ErrUnknownTimeline)
+	_, err = r.reg.Fence(kv.Point{Timeline: a.ID(), Seq: 2})
+	require.ErrorIs(t, err, cuda.ErrNotRecorded)
+	none, err := r.reg.Fence(kv.Point{})
+	require.NoError(t, err)
+	require.True(t, none.Done())
 }
 
 func TestPollIsOneCrossingForAllTimelines(t *testing.T) {

@@ -101,16 +101,20 @@ func (r *Registry) NewTimeline(name string, s cuda.Stream) (*Timeline, error) {
 	return t, nil
 }
 
-// Fence returns the fence at p, or [ErrUnknownTimeline].
+// Fence returns the fence at p. It returns [ErrUnknownTimeline], or
+// [cuda.ErrNotRecorded] for a mark that nobody has asked for yet.
 func (r *Registry) Fence(p kv.Point) (Fence, error) {
 	if p == (kv.Point{}) {
 		return Fence{}, nil
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	t := r.byID[p.Timeline]
-	r.mu.Unlock()
 	if t == nil {
 		return Fence{}, fmt.Errorf("event: point %v: %w", p, ErrUnknownTimeline)
+	}
+	if p.Seq > t.handed {
+		return Fence{}, fmt.Errorf("event: point %v: %v has %d marks: %w", p, t, t.handed, cuda.ErrNotRecorded)
 	}
 	return Fence{t, p.Seq}, nil
 }
