@@ -15,6 +15,10 @@ var eventBehaviours = map[string]Behaviour{
 	"event: fires when the work before it is over":       testFiresAfterWork,
 	"event: recorded again, the new record counts":       testRecordAgain,
 	"event: a wait captures the state at its call":       testWaitCaptures,
+	"event: recorded twice, the second one counts":       testRecordTwice,
+	"event: recorded in another stream, that one counts": testRecordElsewhere,
+	"event: a wait holds back nothing before it":         testWaitHoldsOnlyWhatFollows,
+	"event: a chain of waits":                            testChain,
 	"event: a wait orders two streams":                   testCrossStream,
 	"event: a wait in the same stream":                   testWaitSameStream,
 	"event: waits of many streams for one event":         testFanOut,
@@ -221,4 +225,69 @@ func testWordMark(t *testing.T, d cuda.Device) {
 func testEmptyMark(t *testing.T, d cuda.Device) {
 	require.ErrorIs(t, d.Poll([]cuda.Mark{{}}), cuda.ErrInvalidValue)
 	require.NoError(t, d.Poll(nil))
+}
+
+func testRecordTwice(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, e := x.stream(), x.event()
+	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
+	p := x.busy(s)
+	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
+	require.False(t, x.fired(e), "the first record may have fired, the second has not")
+	for !x.fired(e) {
+	}
+	require.Equal(t, words(backlogFills-1), x.read(p+backlogBytes-4, 4))
+}
+
+func testRecordElsewhere(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s1, s2, e := x.stream(), x.stream(), x.event()
+	x.busy(s1)
+	x.submit(func(b *cuda.Batch) { b.Record(s1, e) })
+	require.False(t, x.fired(e))
+	x.submit(func(b *cuda.Batch) { b.Record(s2, e) })
+	x.sync(s2)
+	require.True(t, x.fired(e), "the record in the idle stream has taken its place")
+}
+
+func testWaitHoldsOnlyWhatFollows(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s1, s2, busy, before, after := x.stream(), x.stream(), x.event(), x.event(), x.event()
+	x.busy(s1)
+	x.submit(func(b *cuda.Batch) {
+		b.Record(s1, busy)
+		b.Record(s2, before)
+		b.WaitEvent(s2, busy)
+		b.Record(s2, after)
+	})
+	for !x.fired(before) {
+	}
+	require.False(t, x.fired(after))
+	x.sync(s2)
+	require.True(t, x.fired(busy))
+	require.True(t, x.fired(after))
+}
+
+func testChain(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	const n = 8
+	p := x.alloc((n + 1) * 256)
+	first := x.stream()
+	prev := x.event()
+	src := x.busy(first)
+	x.submit(func(b *cuda.Batch) {
+		b.Copy(first, p, src+backlogBytes-256, 256)
+		b.Record(first, prev)
+	})
+	for i := range cuda.DevicePtr(n) {
+		s, e := x.stream(), x.event()
+		x.submit(func(b *cuda.Batch) {
+			b.WaitEvent(s, prev)
+			b.Copy(s, p+(i+1)*256, p+i*256, 256)
+			b.Record(s, e)
+		})
+		prev = e
+	}
+	require.NoError(t, d.Sync(bg))
+	require.Equal(t, words(backlogFills-1), x.read(p+n*256+252, 4))
 }

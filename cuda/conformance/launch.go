@@ -18,6 +18,8 @@ var launchBehaviours = map[string]Behaviour{
 	"launch: too few or too many arguments":         testArguments,
 	"launch: arguments are taken at the submission": testArgumentsCopied,
 	"launch: unknown functions":                     testUnknownFunction,
+	"launch: a function keeps its handle":           testSameFunction,
+	"launch: more than a stream holds at once":      testManyLaunches,
 	"module: refused PTX":                           testBadPTX,
 	"module: a kernel that is not there":            testNoSuchKernel,
 	"module: unloaded":                              testUnload,
@@ -192,4 +194,30 @@ func testIllegalAddress(t *testing.T, d cuda.Device) {
 	require.Equal(t, []int{0}, se.Done)
 	_, err = d.NewEvent()
 	require.ErrorIs(t, err, cuda.ErrIllegalAddress)
+}
+
+func testSameFunction(t *testing.T, d cuda.Device) {
+	m, err := d.LoadModule(image)
+	require.NoError(t, err)
+	f, err := d.Function(m, "fill_index")
+	require.NoError(t, err)
+	again, err := d.Function(m, "fill_index")
+	require.NoError(t, err)
+	require.Equal(t, f, again)
+	other, err := d.Function(m, "copy_words")
+	require.NoError(t, err)
+	require.NotEqual(t, f, other)
+}
+
+// More launches than may be pending: Submit waits for room and loses none.
+func testManyLaunches(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, p, f := x.stream(), x.alloc(4*1100), x.kernel("fill_index")
+	x.submit(func(b *cuda.Batch) {
+		for i := range uint32(1100) {
+			fillIndex(b, s, f, p+cuda.DevicePtr(4*i), 1, i)
+		}
+	})
+	x.sync(s)
+	require.Equal(t, counted(1100, 0), x.read(p, 4*1100))
 }

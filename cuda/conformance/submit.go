@@ -13,6 +13,7 @@ var submitBehaviours = map[string]Behaviour{
 	"submit: a batch can be used again at once":     testBatchReuse,
 	"submit: several streams in program order":      testSeveralStreams,
 	"submit: an error says how far each stream got": testSubmitError,
+	"submit: from several goroutines":               testSubmitConcurrently,
 	"submit: addresses outside of allocations":      testBadAddresses,
 	"device: says what it is":                       testInfo,
 	"device: is closed once, and dead afterwards":   testClose,
@@ -146,4 +147,34 @@ func testClock(t *testing.T, d cuda.Device) {
 	before := c.Now()
 	require.NoError(t, c.Sleep(bg, 1000))
 	require.GreaterOrEqual(t, int64(c.Now()-before), int64(1000))
+}
+
+func testSubmitConcurrently(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	const workers, rounds = 5, 20
+	s, p, f := x.stream(), x.alloc(4*workers*rounds), x.kernel("fill_index")
+	errs := make(chan error, workers)
+	for w := range uint32(workers) {
+		d.Clock().Go("submitter", func() {
+			var b cuda.Batch
+			for i := range uint32(rounds) {
+				b.Reset()
+				at := w*rounds + i
+				fillIndex(&b, s, f, p+cuda.DevicePtr(4*at), 1, at)
+				if err := d.Submit(&b); err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		})
+	}
+	for len(errs) < workers {
+		require.NoError(t, d.Clock().Sleep(bg, 10_000))
+	}
+	for range workers {
+		require.NoError(t, <-errs)
+	}
+	x.sync(s)
+	require.Equal(t, counted(workers*rounds, 0), x.read(p, 4*workers*rounds))
 }
