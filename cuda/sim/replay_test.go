@@ -206,11 +206,20 @@ func TestRealPacerFromManyGoroutines(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				m := []cuda.Mark{{Event: e}}
-				done := func() bool { return r.Poll(m) != nil || m[0].State == cuda.MarkFired }
-				if err := r.world.WaitUntil(bg, clock.Func("event", done), r.world.Now()+10*time.Second); err != nil {
-					t.Error(err)
-					return
+				for m := []cuda.Mark{{Event: e}}; m[0].State != cuda.MarkFired; {
+					before := r.Activity()
+					if err := r.Poll(m); err != nil {
+						t.Error(err)
+						return
+					}
+					if m[0].State == cuda.MarkFired {
+						break
+					}
+					moved := clock.Func("activity", func() bool { return r.Activity() != before })
+					if err := r.world.WaitUntil(bg, moved, clock.Never); err != nil {
+						t.Error(err)
+						return
+					}
 				}
 				if h.Host[64] != 1 || h.Host[68] != byte(i) || h.Host[4095] != byte(i) {
 					t.Errorf("round %d: %v", i, h.Host[64:72])

@@ -84,12 +84,17 @@ func (w *World) Lag() time.Duration {
 	return time.Duration(max(lag, behind))
 }
 
-// headMoved publishes the time of the next event and tells the pacer.
+// headMoved publishes the time of the next event, and tells the pacer if that
+// comes sooner than what it waits for.
 func (w *World) headMoved() {
 	if w.r.running {
 		return
 	}
+	before := w.r.limit.Load()
 	w.publish()
+	if w.r.limit.Load() >= before {
+		return
+	}
 	select {
 	case w.r.kick <- struct{}{}:
 	default:

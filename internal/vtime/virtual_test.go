@@ -260,6 +260,39 @@ func TestCloseEndsWaits(t *testing.T) {
 	}
 }
 
+// Whatever the actors are doing when the world is closed, they end.
+func TestCloseAtAnyTime(t *testing.T) {
+	for seed := range uint64(200) {
+		w := NewVirtual(Options{Seed: seed})
+		mu := clock.NewMutex(w)
+		hbm := NewShared(w, "hbm", 1e9)
+		for range 4 {
+			w.Go("actor", func() {
+				for i := 0; ; i++ {
+					mu.Lock()
+					arrived := false
+					w.Enter(time.Duration(i % 3))
+					hbm.Start(float64(i%7), 0, "flow", func() { arrived = true })
+					w.Exit()
+					err := w.WaitUntil(bg, clock.Func("flow", func() bool { return arrived }), clock.Never)
+					mu.Unlock()
+					if err == nil {
+						err = w.Sleep(bg, time.Duration(i%2))
+					}
+					if err != nil {
+						if err != ErrClosed {
+							t.Errorf("seed %d: %v", seed, err)
+						}
+						return
+					}
+				}
+			})
+		}
+		require.NoError(t, w.Sleep(bg, time.Duration(seed)))
+		require.NoError(t, w.Close())
+	}
+}
+
 func TestEnteringTwiceIsToldAtOnce(t *testing.T) {
 	w := virtual(t, Options{})
 	w.Enter(0)
