@@ -1,0 +1,405 @@
+package loadgate_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/event"
+	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/loadgate"
+	"github.com/kvgate/kvgate/loadgate/core"
+	"github.com/kvgate/kvgate/memory/kv"
+	"github.com/kvgate/kvgate/nixl"
+	"github.com/kvgate/kvgate/nixl/softnic"
+	"github.com/kvgate/kvgate/stream"
+)
+
+// The tests of this file run under the real pacer, where goroutines really run
+// at the same time. The long form is go test -race -run RealPacer -real.runs 300
+// and a -timeout to go with it.
+var (
+	realRuns = flag.Int("real.runs", 1, "how often the tests under the real pacer run")
+	realSeed = flag.Uint64("real.seed", 1, "seed of the first run of the soak; each next run has the next")
+)
+
+// TestRaceRealPacer is the race of TestZeroingBehindBacklog on the wall clock,
+// with blocks that another step has yet to write.
+func TestRaceRealPacer(t *testing.T) {
+	for _, mode := range core.Modes() {
+		t.Run(mode.String(), func(t *testing.T) {
+			r := newRig(t, mode, true, nil)
+			f := newFlow(r)
+			for range *realRuns {
+				leaving := f.admit(t, blocks-1, false)
+				plan, err := r.gate.Plan([]loadgate.Holder{leaving.holder})
+				require.NoError(t, err)
+				_, err = r.gate.Submit(plan, f.step(2*time.Millisecond, leaving))
+				require.NoError(t, err)
+				f.release(t, leaving)
+
+				arriving := f.admit(t, blocks-1, true)
+				require.NoError(t, r.gate.EndStep())
+				require.NoError(t, r.gate.WaitTicket(t.Context(), arriving.load))
+				plan, err = r.gate.Plan([]loadgate.Holder{arriving.holder})
+				require.NoError(t, err)
+				fence, err := r.gate.Submit(plan, f.step(100*time.Microsecond))
+				require.NoError(t, err)
+				require.NoError(t, r.gate.WaitFence(t.Context(), fence))
+				switch {
+				case mode.Gated():
+					require.Zero(t, f.damaged(arriving))
+				case mode == core.Ungated:
+					require.Positive(t, f.damaged(arriving), "the race did not show")
+				}
+				f.release(t, arriving)
+			}
+		})
+	}
+}
+
+// TestSoakRealPacer is an engine that schedules ahead, with loads that others
+// cancel, wait for and look at from goroutines of their own.
+func TestSoakRealPacer(t *testing.T) {
+	for _, mode := range []loadgate.Mode{core.Ungated, core.EventSync, core.StepFIFO, core.PerBlock, core.PerBlockSkip} {
+		t.Run(mode.String(), func(t *testing.T) {
+			var bad damage
+			for run := range *realRuns {
+				bad = bad.plus(soak(t, mode, *realSeed+uint64(run)))
+			}
+			t.Logf("%+v", bad)
+			require.Positive(t, bad.used, "no load was used")
+			require.Positive(t, bad.fresh, "no fresh block was used")
+			if mode.Gated() {
+				require.Zero(t, bad.lost, "loaded blocks that were not as sent")
+				require.Zero(t, bad.unzeroed, "fresh pages that were not zero")
+			} else {
+				require.Positive(t, bad.lost, "the check is blind: nothing was lost ungated")
+			}
+		})
+	}
+}
+
+// damage counts what the soak checked and what was wrong.
+type damage struct {
+	used, lost, fresh, unzeroed int
+}
+
+func (d damage) plus(o damage) damage {
+	return damage{d.used + o.used, d.lost + o.lost, d.fresh + o.fresh, d.unzeroed + o.unzeroed}
+}
+
+func soak(t *testing.T, mode loadgate.Mode, seed uint64) damage {
+	const steps = 150
+	r := newRig(t, mode, true, func(o *loadgate.Options) { o.Posters, o.PerPeer = 3, 2 })
+	f := newFlow(r)
+	f.rand = rand.New(rand.NewPCG(seed, 0))
+	faults := rand.New(rand.NewPCG(seed, 1)) // used with the machine locked
+	r.fabric.Inject(func(softnic.TransferInfo) softnic.Fault {
+		if faults.IntN(10) == 0 {
+			return softnic.Fault{Kind: softnic.FailPost}
+		}
+		return softnic.Fault{}
+	})
+	unzeroed.Store(0)
+	fresh.Store(0)
+
+	ctx, stop := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	shared := make(chan *loadgate.Ticket, steps*4) // never released: whoever got one may look at it
+	others.Go(func() { cancels(ctx, t, r, shared, seed) })
+	others.Go(func() { looks(ctx, t, r) })
+	others.Go(func() {
+		for ctx.Err() == nil {
+			_, err := r.gate.Progress(1)
+			assert.NoError(t, err)
+			_ = r.dev.Clock().(clock.Clock).Sleep(ctx, 50*time.Microsecond)
+		}
+	})
+	bad := f.engine(t, steps, shared)
+	stop()
+	others.Wait()
+
+	// Whatever happened, nothing is left over.
+	for r.gate.Counters().InFlight > 0 {
+		_, err := r.gate.Progress(0)
+		require.NoError(t, err)
+		require.NoError(t, r.dev.Clock().(clock.Clock).Sleep(t.Context(), 50*time.Microsecond))
+	}
+	c := r.gate.Counters()
+	require.Zero(t, c.Held, "%+v", c)
+	require.Zero(t, c.Poisoned, "%+v", c)
+	require.Equal(t, c.Loads, c.Succeeded+c.Failed+c.Withdrawn+c.Abandoned, "%+v", c)
+	all := r.alloc(blocks - 1)
+	require.NoError(t, r.pool.Free(all))
+	bad.fresh, bad.unzeroed = int(fresh.Load()), int(unzeroed.Load())
+	return bad
+}
+
+// cancels waits for tickets or cancels them, at any moment of their lives.
+func cancels(ctx context.Context, t *testing.T, r *rig, tickets <-chan *loadgate.Ticket, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	for {
+		var ticket *loadgate.Ticket
+		select {
+		case ticket = <-tickets:
+		case <-ctx.Done():
+			return
+		}
+		if rnd.IntN(2) == 0 {
+			err := r.gate.WaitTicket(ctx, ticket)
+			assert.True(t, err == nil || ctx.Err() != nil || errors.Is(err, ticket.Err()), "%v", err)
+			continue
+		}
+		_ = r.dev.Clock().(clock.Clock).Sleep(ctx, time.Duration(rnd.IntN(400))*time.Microsecond)
+		if _, err := r.gate.Cancel(ticket); err != nil {
+			assert.ErrorIs(t, err, core.ErrState)
+			continue
+		}
+		assert.True(t, ticket.Done())
+		assert.ErrorIs(t, ticket.Err(), core.ErrCanceled)
+		_, err := r.gate.Cancel(ticket)
+		assert.ErrorIs(t, err, core.ErrState)
+	}
+}
+
+// looks reads what may be read at any time.
+func looks(ctx context.Context, t *testing.T, r *rig) {
+	for ctx.Err() == nil {
+		c := r.gate.Counters()
+		assert.GreaterOrEqual(t, c.Held+c.InFlight, 0)
+		for b := range kv.Block(blocks) {
+			_, err := r.gate.Block(0, b)
+			assert.NoError(t, err)
+		}
+		assert.Empty(t, r.gate.Poisoned(0, nil))
+		_ = r.dev.Clock().(clock.Clock).Sleep(ctx, 20*time.Microsecond)
+	}
+}
+
+// flow is an engine's side of a rig, with content that tells loads apart.
+type flow struct {
+	*rig
+	rand  *rand.Rand
+	model cuda.Function
+}
+
+// request is blocks with or without a load into them.
+type request struct {
+	blocks []kv.Tenancy
+	holder loadgate.Holder
+	load   *loadgate.Ticket
+	shared bool // others look at the ticket, too
+	source int  // the page of the peer's memory that the first page came from
+	steps  int  // that used it
+}
+
+func newFlow(r *rig) *flow {
+	for i := 0; i < len(r.host.Bytes()); i += 8 {
+		binary.LittleEndian.PutUint64(r.host.Bytes()[i:], uint64(i)+1)
+	}
+	model, err := r.dev.Model("use")
+	require.NoError(r.t, err)
+	return &flow{rig: r, rand: rand.New(rand.NewPCG(0, 0)), model: model}
+}
+
+// admit allocates, holds and zeroes n blocks and, if so asked, loads them.
+func (f *flow) admit(t *testing.T, n int, load bool) *request {
+	q := &request{blocks: f.alloc(n)}
+	var err error
+	q.holder, err = f.gate.Hold(0, q.blocks)
+	require.NoError(t, err)
+	require.NoError(t, f.gate.Zero(loadgate.ZeroRequest{Tenancies: q.blocks, Covered: load}))
+	if !load {
+		return q
+	}
+	require.NoError(t, f.gate.Settle(t.Context(), 0, q.blocks))
+	q.source = f.rand.IntN(int(f.host.Len())/page - n*segments)
+	spec := nixl.Spec{Op: nixl.Read, Peer: f.peer, LocalMemory: nixl.VRAM, RemoteMemory: nixl.DRAM}
+	for i, addr := range f.pages(q) {
+		spec.Local = append(spec.Local, nixl.Descriptor{Addr: addr, Len: page})
+		spec.Remote = append(spec.Remote, nixl.Descriptor{Addr: f.host.Addr() + uint64((q.source+i)*page), Len: page})
+	}
+	tr, err := f.agent.NewTransfer(spec)
+	require.NoError(t, err)
+	q.load, err = f.gate.Load(q.holder, tr)
+	require.NoError(t, err)
+	return q
+}
+
+func (f *flow) release(t *testing.T, q *request) {
+	require.NoError(t, f.gate.Drop(q.holder))
+	require.NoError(t, f.pool.Free(q.blocks))
+}
+
+func (f *flow) pages(q *request) (addrs []uint64) {
+	for _, t := range q.blocks {
+		for _, s := range f.table.Segments {
+			addrs = append(addrs, s.Address(t.Block))
+		}
+	}
+	return addrs
+}
+
+// damaged counts the blocks of a load that are not as sent.
+func (f *flow) damaged(q *request) (n int) {
+	for i, t := range q.blocks {
+		want := f.host.Bytes()[(q.source+i*segments)*page:][:segments*page]
+		if !bytes.Equal(f.content(t), want) {
+			n++
+		}
+	}
+	return n
+}
+
+var fresh, unzeroed atomic.Int64
+
+// step returns a step of that length that writes all over the blocks of the
+// requests; where it is the first to use them, it checks first that they are
+// zero.
+func (f *flow) step(d time.Duration, writes ...*request) func(*stream.Batch) error {
+	words := []uint64{uint64(d)}
+	for _, q := range writes {
+		for _, addr := range f.pages(q) {
+			if q.steps == 0 {
+				addr |= 1 // pages are aligned
+			}
+			words = append(words, addr)
+		}
+	}
+	return func(b *stream.Batch) error {
+		args := b.Launch(f.compute, f.model, cuda.Geometry{Grid: [3]uint32{1, 1, 1}, Block: [3]uint16{1, 1, 1}}, 8*len(words))
+		for i, w := range words {
+			binary.LittleEndian.PutUint64(args[8*i:], w)
+		}
+		return nil
+	}
+}
+
+func init() {
+	sim.RegisterModel("use", func(k *sim.ModelLaunch) error {
+		word := func(i int) uint64 { return binary.LittleEndian.Uint64(k.Args[8*i:]) }
+		pages := len(k.Args)/8 - 1
+		k.Time, k.Chunks, k.Written = time.Duration(word(0)), max(1, pages), float64(pages*page)
+		k.Step = func(m *sim.Memory, i int) error {
+			if i >= pages {
+				return nil
+			}
+			addr := word(1 + i)
+			if addr&1 != 0 {
+				addr--
+				got := make([]byte, page)
+				if err := m.Read(addr, got); err != nil {
+					return err
+				}
+				fresh.Add(1)
+				if !bytes.Equal(got, make([]byte, page)) {
+					unzeroed.Add(1)
+				}
+			}
+			return m.Write(addr, bytes.Repeat([]byte{0x5A}, page))
+		}
+		return nil
+	})
+}
+
+// engine runs steps, always one ahead of the output that it waits for.
+func (f *flow) engine(t *testing.T, steps int, share chan<- *loadgate.Ticket) (d damage) {
+	var loading, loaded, running []*request
+	var output event.Fence
+	for range steps {
+		// Who arrives. A pool without room says so, and the request has to wait.
+		for range f.rand.IntN(3) {
+			n := 1 + f.rand.IntN(3)
+			_, err := f.pool.Collect()
+			require.NoError(t, err)
+			if f.pool.Counters().Free < n {
+				break
+			}
+			if q := f.admit(t, n, f.rand.IntN(3) > 0); q.load == nil {
+				running = append(running, q)
+			} else {
+				if q.shared = f.rand.IntN(2) == 0; q.shared {
+					share <- q.load
+				}
+				loading = append(loading, q)
+			}
+		}
+		// What has arrived, and what won't.
+		left := loading[:0]
+		for _, q := range loading {
+			switch {
+			case !q.load.Done():
+				left = append(left, q)
+				continue
+			case q.load.Err() == nil:
+				loaded = append(loaded, q)
+			default:
+				f.release(t, q)
+			}
+			if !q.shared {
+				require.NoError(t, q.load.Release())
+			}
+		}
+		loading = left
+
+		var holders []loadgate.Holder
+		for _, q := range running {
+			holders = append(holders, q.holder)
+		}
+		for _, q := range loaded {
+			holders = append(holders, q.holder)
+		}
+		plan, err := f.gate.Plan(holders)
+		require.NoError(t, err)
+		last := output
+		output, err = f.gate.Submit(plan, f.step(time.Duration(50+f.rand.IntN(300))*time.Microsecond, running...))
+		require.NoError(t, err)
+		require.NoError(t, f.gate.EndStep())
+
+		// Who leaves: some, with their step still under way. Loads are looked at
+		// when the step that used them is over.
+		if len(loaded) > 0 {
+			require.NoError(t, f.gate.WaitFence(t.Context(), output))
+		} else {
+			require.NoError(t, f.gate.WaitFence(t.Context(), last))
+		}
+		for _, q := range loaded {
+			d.used += len(q.blocks)
+			d.lost += f.damaged(q)
+			f.release(t, q)
+		}
+		loaded = loaded[:0]
+		stay := running[:0]
+		for _, q := range running {
+			if q.steps++; f.rand.IntN(2) == 0 {
+				f.release(t, q)
+			} else {
+				stay = append(stay, q)
+			}
+		}
+		running = stay
+	}
+	for _, q := range append(loading, running...) {
+		if q.load != nil {
+			if _, err := f.gate.Cancel(q.load); err != nil {
+				require.ErrorIs(t, err, core.ErrState)
+			}
+		}
+		f.release(t, q)
+	}
+	require.NoError(t, f.gate.WaitFence(t.Context(), output))
+	return d
+}
