@@ -105,6 +105,8 @@ type Gate struct {
 	flying   []*Ticket // posted, polled to their end
 	unclosed []nixl.Transfer
 	peers    map[nixl.Peer]core.Peer
+	lastPeer nixl.Peer // the peer that was looked up last
+	lastID   core.Peer
 
 	limit    time.Duration
 	listener Listener

@@ -149,11 +149,15 @@ func (g *Gate) ticket() *Ticket {
 }
 
 func (g *Gate) peer(p nixl.Peer) core.Peer {
+	if g.lastID != 0 && g.lastPeer == p {
+		return g.lastID
+	}
 	id, ok := g.peers[p]
 	if !ok {
 		id = core.Peer(len(g.peers) + 1)
 		g.peers[p] = id
 	}
+	g.lastPeer, g.lastID = p, id
 	return id
 }
 
@@ -229,12 +233,8 @@ func (g *Gate) find(d *nixl.Descriptor) (core.Piece, error) {
 			}
 			continue
 		}
-		info, err := g.core.Block(kv.PoolID(i), b)
-		if err != nil {
-			return core.Piece{}, err
-		}
 		return core.Piece{Pool: kv.PoolID(i), Bytes: bytes,
-			Tenancy: kv.Tenancy{Block: b, Generation: info.Generation}}, nil
+			Tenancy: kv.Tenancy{Block: b, Generation: g.core.Generation(kv.PoolID(i), b)}}, nil
 	}
 	return core.Piece{}, first
 }

@@ -2,7 +2,9 @@ package clock
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,11 +21,24 @@ const (
 )
 
 type wall struct {
-	start time.Time
+	start   time.Time
+	waiting atomic.Int64 // len(waiters), so that Notify costs a load when nobody waits
 
-	mu     sync.Mutex
-	notify chan struct{} // closed and dropped by Notify; nil while nobody waits
+	mu      sync.Mutex
+	waiters []*waiter
 }
+
+// waiter is one wait. They are kept, so that a wait allocates nothing.
+type waiter struct {
+	again chan struct{} // of capacity 1
+	timer *time.Timer
+}
+
+var waiters = sync.Pool{New: func() any {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &waiter{again: make(chan struct{}, 1), timer: t}
+}}
 
 func (w *wall) Now() time.Duration { return time.Since(w.start) }
 func (w *wall) Virtual() bool      { return false }
@@ -31,21 +46,42 @@ func (w *wall) Virtual() bool      { return false }
 func (w *wall) Go(_ string, fn func()) { go fn() }
 
 func (w *wall) Notify() {
-	w.mu.Lock()
-	if w.notify != nil {
-		close(w.notify)
-		w.notify = nil
+	if w.waiting.Load() == 0 {
+		return
 	}
-	w.mu.Unlock()
-}
-
-func (w *wall) notified() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.notify == nil {
-		w.notify = make(chan struct{})
+	for _, x := range w.waiters {
+		select {
+		case x.again <- struct{}{}:
+		default: // it has been told and did not look yet
+		}
 	}
-	return w.notify
+}
+
+func (w *wall) enter() *waiter {
+	x := waiters.Get().(*waiter)
+	w.mu.Lock()
+	w.waiters = append(w.waiters, x)
+	w.mu.Unlock()
+	w.waiting.Add(1)
+	return x
+}
+
+func (w *wall) leave(x *waiter) {
+	w.waiting.Add(-1)
+	w.mu.Lock()
+	i := slices.Index(w.waiters, x)
+	last := len(w.waiters) - 1
+	w.waiters[i], w.waiters[last] = w.waiters[last], nil
+	w.waiters = w.waiters[:last]
+	w.mu.Unlock()
+	x.timer.Stop()
+	select {
+	case <-x.again:
+	default:
+	}
+	waiters.Put(x)
 }
 
 func (w *wall) Sleep(ctx context.Context, d time.Duration) error {
@@ -63,11 +99,15 @@ func (w *wall) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 func (w *wall) WaitUntil(ctx context.Context, c Cond, deadline time.Duration) error {
-	var timer *time.Timer
+	if c.Done() {
+		return nil
+	}
+	// Known to Notify before Done is asked again, so that nothing is lost
+	// between the two.
+	x := w.enter()
+	defer w.leave(x)
 	pause := minPause
 	for {
-		// Asked for before Done, so that a Notify between the two is not lost.
-		again := w.notified()
 		if c.Done() {
 			return nil
 		}
@@ -78,17 +118,11 @@ func (w *wall) WaitUntil(ctx context.Context, c Cond, deadline time.Duration) er
 		if left <= 0 {
 			return context.DeadlineExceeded
 		}
-		p := min(pause, left)
-		if timer == nil {
-			timer = time.NewTimer(p)
-			defer timer.Stop()
-		} else {
-			timer.Reset(p)
-		}
+		x.timer.Reset(min(pause, left))
 		select {
-		case <-timer.C:
+		case <-x.timer.C:
 			pause = min(2*pause, maxPause)
-		case <-again:
+		case <-x.again:
 			pause = minPause
 		case <-ctx.Done():
 		}

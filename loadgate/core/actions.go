@@ -117,6 +117,14 @@ func (c *Core) Block(p kv.PoolID, id kv.Block) (BlockInfo, error) {
 	return info, nil
 }
 
+// Generation returns the newest tenancy of a block that the core knows of, or 0.
+func (c *Core) Generation(p kv.PoolID, id kv.Block) kv.Generation {
+	if int(p) >= len(c.pools) || id < 0 || int(id) >= c.pools[p].Blocks {
+		return 0
+	}
+	return c.blocks[c.pools[p].base+int32(id)].gen
+}
+
 // Poisoned appends the tenancies of a pool that a transfer not proven quiet may
 // touch.
 func (c *Core) Poisoned(p kv.PoolID, dst []kv.Tenancy) []kv.Tenancy {

@@ -100,8 +100,8 @@ func (c *Core) Reason(t Transfer) (string, error) {
 
 // TransferState returns where a transfer is; [Over] for a dead handle.
 func (c *Core) TransferState(t Transfer) State {
-	i, err := c.transfer("state", t)
-	if err != nil {
+	i, gen := unpack(uint64(t))
+	if i < 0 || int(i) >= len(c.tickets) || c.tickets[i].gen != gen {
 		return Over
 	}
 	return c.tickets[i].state

@@ -96,7 +96,6 @@ func New(pools []Pool, o Options) (*Core, error) {
 	for i := range c.blocks {
 		c.blocks[i].init()
 	}
-	c.fences.points = append(c.fences.points, nil) // set 0
 	return c, nil
 }
 

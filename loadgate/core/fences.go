@@ -7,10 +7,22 @@ import (
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
-// set names a fence set: points on timelines, at most one for each, that all
-// have to fire. 0 is the empty set. Sets are immutable and shared: every block
-// of a request that was stamped by one step has the same id.
-type set int32
+// set is a fence set: points on timelines, at most one for each, that all have
+// to fire. 0 is the empty set. Most sets have one point and hold it themselves,
+// the timeline above the sequence number; others, with the top bit set, name an
+// entry of the fence table. Sets are immutable: every block of a request that
+// was stamped by one step has the same one.
+type set uint64
+
+const (
+	manyPoints set = 1 << 63
+	seqBits        = 43 // a mark every microsecond for a hundred days
+	lineBits       = 20
+)
+
+func point(s set) kv.Point {
+	return kv.Point{Timeline: kv.Timeline(s >> seqBits), Seq: kv.Seq(s & (1<<seqBits - 1))}
+}
 
 // timeline is what the core knows of one stream's counted work.
 type timeline struct {
@@ -19,14 +31,13 @@ type timeline struct {
 	waiters deque
 }
 
-// fenceTable holds the sets. Sets that nothing names any more are found by
-// marking and sweeping, which costs a pass over the blocks once in as many new
-// sets as there are blocks: constant work for each.
+// fenceTable holds the sets of more than one point. Those that nothing names
+// any more are found by marking and sweeping, which costs a pass over the
+// blocks once in as many new sets as there are blocks: constant work for each.
 type fenceTable struct {
-	points [][]kv.Point // by set; sorted by timeline
-	free   []set
+	points [][]kv.Point // sorted by timeline
+	free   []int32
 	memo   [64]unionMemo
-	last   set // the newest set of one point
 	made   int // sets made since the last sweep
 	marks  []bool
 }
@@ -44,10 +55,23 @@ func (c *Core) pointFired(p kv.Point) bool {
 	return p.Timeline == 0 || int(p.Timeline) < len(c.lines) && p.Seq <= c.lines[p.Timeline].done
 }
 
+// pointsOf returns the points of a set; one is where a single one is put.
+func (c *Core) pointsOf(s set, one *[1]kv.Point) []kv.Point {
+	switch {
+	case s == 0:
+		return nil
+	case s&manyPoints == 0:
+		one[0] = point(s)
+		return one[:]
+	}
+	return c.fences.points[s&^manyPoints]
+}
+
 // unfired returns the first point of s that has not fired.
 func (c *Core) unfired(s set) (kv.Point, bool) {
-	for _, p := range c.fences.points[s] {
-		if p.Seq > c.lines[p.Timeline].done {
+	var one [1]kv.Point
+	for _, p := range c.pointsOf(s, &one) {
+		if !c.pointFired(p) {
 			return p, true
 		}
 	}
@@ -64,45 +88,41 @@ func (c *Core) fired(s set) bool {
 
 // newSet makes a set of points, which are sorted by timeline.
 func (c *Core) newSet(points []kv.Point) set {
-	f := &c.fences
-	var s set
-	if n := len(f.free); n > 0 {
-		s, f.free = f.free[n-1], f.free[:n-1]
-		f.points[s] = append(f.points[s][:0], points...)
-	} else {
-		s = set(len(f.points))
-		f.points = append(f.points, append(make([]kv.Point, 0, 4), points...))
+	if len(points) == 1 {
+		return set(points[0].Timeline)<<seqBits | set(points[0].Seq)
 	}
+	f := &c.fences
 	f.made++
-	return s
+	if n := len(f.free); n > 0 {
+		i := f.free[n-1]
+		f.free = f.free[:n-1]
+		f.points[i] = append(f.points[i][:0], points...)
+		return manyPoints | set(i)
+	}
+	f.points = append(f.points, append(make([]kv.Point, 0, 4), points...))
+	return manyPoints | set(len(f.points)-1)
 }
 
 // single returns the set of one point; the empty set when it has fired.
 func (c *Core) single(p kv.Point) set {
-	if p.Timeline == 0 {
+	if p.Timeline == 0 || p.Seq <= c.line(p.Timeline).done {
 		return 0
 	}
-	if l := c.line(p.Timeline); p.Seq <= l.done {
-		return 0
-	}
-	if have := c.fences.points[c.fences.last]; len(have) == 1 && have[0] == p {
-		return c.fences.last
-	}
-	c.scratch = append(c.scratch[:0], p)
-	c.fences.last = c.newSet(c.scratch)
-	return c.fences.last
+	return set(p.Timeline)<<seqBits | set(p.Seq)
 }
 
 // union returns a set that has fired exactly when a and b have. Fired points
 // are left out, and of one timeline only the newest is kept.
 func (c *Core) union(a, b set) set {
-	if a == b || b == 0 {
+	switch {
+	case a == b || b == 0:
 		return a
-	}
-	if a == 0 {
+	case a == 0:
 		return b
+	case (a|b)&manyPoints == 0 && a>>seqBits == b>>seqBits:
+		return max(a, b)
 	}
-	m := &c.fences.memo[(uint32(a)*31^uint32(b))%uint32(len(c.fences.memo))]
+	m := &c.fences.memo[uint64(a*31^b*17)%uint64(len(c.fences.memo))]
 	if m.a == a && m.b == b {
 		return m.r
 	}
@@ -112,7 +132,8 @@ func (c *Core) union(a, b set) set {
 }
 
 func (c *Core) merge(a, b set) set {
-	pa, pb := c.fences.points[a], c.fences.points[b]
+	var oneA, oneB [1]kv.Point
+	pa, pb := c.pointsOf(a, &oneA), c.pointsOf(b, &oneB)
 	out := c.scratch[:0]
 	allA, allB := true, true // whether the result is still just a, or just b
 	take := func(p kv.Point, fromA, fromB bool) {
@@ -140,7 +161,7 @@ func (c *Core) merge(a, b set) set {
 	switch {
 	case len(out) == 0:
 		return 0
-	case allB: // every unfired point is one of b's, and b adds nothing unfired
+	case allB: // every unfired point is one of b's, and a adds nothing unfired
 		return b
 	case allA:
 		return a
@@ -168,10 +189,13 @@ func (c *Core) sweep() {
 	f.marks = slices.Grow(f.marks[:0], len(f.points))[:len(f.points)]
 	clear(f.marks)
 	keep := func(s *set) {
-		if *s != 0 && c.fired(*s) {
+		switch {
+		case *s&manyPoints == 0:
+		case c.fired(*s):
 			*s = 0
+		default:
+			f.marks[*s&^manyPoints] = true
 		}
-		f.marks[*s] = true
 	}
 	for i := range c.blocks {
 		keep(&c.blocks[i].stamp)
@@ -188,20 +212,18 @@ func (c *Core) sweep() {
 		keep(&c.steps.entries[i].fences)
 	}
 	keep(&c.steps.current.fences)
-	f.marks[0] = true
 	f.memo = [64]unionMemo{}
-	f.last = 0
 	f.free = f.free[:0]
-	for i := len(f.points) - 1; i > 0; i-- {
+	for i := len(f.points) - 1; i >= 0; i-- {
 		if !f.marks[i] {
-			f.free = append(f.free, set(i))
+			f.free = append(f.free, int32(i))
 		}
 	}
 }
 
 // Fired tells the core that the marks of a timeline up to seq have fired.
 func (c *Core) Fired(id kv.Timeline, seq kv.Seq) error {
-	if id == 0 || id > maxOpenMarks {
+	if id == 0 || id >= 1<<lineBits {
 		return refuse("fired", fmt.Sprintf("timeline %d", id), ErrInvalid)
 	}
 	l := c.line(id)
@@ -235,7 +257,7 @@ func (c *Core) Completed(id kv.Timeline) kv.Seq {
 const maxOpenMarks = 1 << 20
 
 func (c *Core) checkMark(op string, m kv.Point) error {
-	if m.Timeline == 0 || m.Timeline > maxOpenMarks || m.Seq == 0 || m.Seq > c.Completed(m.Timeline)+maxOpenMarks {
+	if m.Timeline == 0 || m.Timeline >= 1<<lineBits || m.Seq == 0 || m.Seq >= 1<<seqBits || m.Seq > c.Completed(m.Timeline)+maxOpenMarks {
 		return refuse(op, "mark "+m.String(), ErrInvalid)
 	}
 	return nil

@@ -266,7 +266,8 @@ func (c *Core) Unbegin(p Plan) error {
 // points copies the unfired points of a set to where the caller may read them.
 func (c *Core) points(s set) []kv.Point {
 	c.waits = c.waits[:0]
-	for _, p := range c.fences.points[s] {
+	var one [1]kv.Point
+	for _, p := range c.pointsOf(s, &one) {
 		if !c.pointFired(p) {
 			c.waits = append(c.waits, p)
 		}

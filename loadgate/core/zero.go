@@ -171,7 +171,8 @@ func (c *Core) launchAll(l *launchList, f Filling, table uint16) {
 	for _, k := range l.ids {
 		ln := &c.launchs[k]
 		ln.Filling, ln.Table = f, table
-		for _, p := range c.fences.points[ln.waits] {
+		var one [1]kv.Point
+		for _, p := range c.pointsOf(ln.waits, &one) {
 			if !c.pointFired(p) {
 				ln.Waits = append(ln.Waits, p)
 			}
