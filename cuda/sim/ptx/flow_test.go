@@ -241,6 +241,78 @@ exit;
 	require.Equal(t, want[9:], got[9:])
 }
 
+// TestGather: lanes that have no meeting place, because their ways leave the
+// kernel at two places, meet at the shuffle that wants them.
+func TestGather(t *testing.T) {
+	k := flowKernel(t, `
+setp.ge.u32 %p1, %r1, 24;
+@%p1 bra MAIN;
+setp.lt.u32 %p2, %r1, 7;
+@%p2 bra X;
+mov.u32 %r2, 100;
+bra.uni SYNC;
+X: mov.u32 %r2, 200;
+setp.eq.u32 %p3, %r1, 3;
+@%p3 bra GONE;
+SYNC: add.u32 %r2, %r2, %r1;
+shfl.sync.bfly.b32 %r3, %r2, 4, 31, 0xfffff7;
+st.global.u32 [%d1], %r3;
+ret;
+GONE: st.global.u32 [%d1], 1;
+ret;
+MAIN: st.global.u32 [%d1], 2;
+ret;`)
+	for i, v := range runFlow(t, k, 32) {
+		lane := uint32(i)
+		switch from := lane ^ 4; {
+		case lane == 3:
+			require.EqualValues(t, 1, v)
+		case lane >= 24:
+			require.EqualValues(t, 2, v)
+		case from < 7 && from != 3:
+			require.Equal(t, 200+from, v, "lane %d", i)
+		case from >= 7:
+			require.Equal(t, 100+from, v, "lane %d", i)
+		}
+	}
+}
+
+// TestGuardThatChanges: an instruction may write its own guard.
+func TestGuardThatChanges(t *testing.T) {
+	k := flowKernel(t, `
+setp.lt.u32 %p1, %r1, 10;
+setp.lt.u32 %p2, %r1, 100;
+setp.lt.u32 %p3, %r1, 100;
+@%p1 setp.gt.and.u32 %p1|%p3, %r1, 4, %p2;
+selp.u32 %r2, 1, 0, %p1; selp.u32 %r3, 2, 0, %p3;
+add.u32 %r2, %r2, %r3;
+st.global.u32 [%d1], %r2;
+ret;`)
+	for i, v := range runFlow(t, k, 32) {
+		switch {
+		case i <= 4:
+			require.EqualValues(t, 2, v)
+		case i < 10:
+			require.EqualValues(t, 1, v)
+		default:
+			require.EqualValues(t, 2, v)
+		}
+	}
+}
+
+func TestSharedIsPoisoned(t *testing.T) {
+	k := flowKernel(t, ".shared .align 4 .b8 s[8]; ld.shared.u32 %r2, [s+4]; st.shared.u32 [s+4], 0; st.global.u32 [%d1], %r2; ret;")
+	out := make([]byte, 4)
+	l := grid(3, 1)
+	l.Params = params(uint64(base))
+	r := start(t, k, testMemory{{Base: base, Data: out}}, l)
+	for range 3 {
+		_, err := r.Step(1)
+		require.NoError(t, err)
+		require.Equal(t, []uint32{0xcbcbcbcb}, valuesOf[uint32](out))
+	}
+}
+
 // TestBarrierGathers: lanes without a meeting place before the exit still come
 // to a barrier together.
 func TestBarrierGathers(t *testing.T) {

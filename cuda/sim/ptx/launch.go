@@ -206,18 +206,15 @@ func (r *Run) Step(n uint64) (done bool, err error) {
 	if r.err != nil {
 		return true, r.err
 	}
-	r.forget()
+	defer r.forget()
 	for ; n > 0 && r.next < r.total; n-- {
 		x, y := uint64(r.l.Grid[0]), uint64(r.l.Grid[1])
 		r.block = [3]uint32{uint32(r.next % x), uint32(r.next / x % y), uint32(r.next / x / y)}
-		if err := r.runBlock(); err != nil {
-			r.err = err
-			r.forget()
-			return true, err
+		if r.err = r.runBlock(); r.err != nil {
+			return true, r.err
 		}
 		r.next++
 	}
-	r.forget()
 	return r.next == r.total, nil
 }
 

@@ -69,16 +69,6 @@ func (b *builder) unpack(t dtype, vec []arg, s arg) error {
 	if err != nil {
 		return err
 	}
-	// Through a fresh slot: the source may be one of the destinations.
-	tmp := x
-	if len(vec) > 0 {
-		tmp = b.newSlot()
-		n, err := b.guarded(opMov)
-		if err != nil {
-			return err
-		}
-		n.d, n.a = tmp, x
-	}
 	for i, v := range vec {
 		if v.kind == argSink {
 			continue
@@ -91,7 +81,7 @@ func (b *builder) unpack(t dtype, vec []arg, s arg) error {
 		if err != nil {
 			return err
 		}
-		n.d, n.a, n.sh, n.mask = d, tmp, uint8(i)*e.bits, mask(e.bits)
+		n.d, n.a, n.sh, n.mask = d, x, uint8(i)*e.bits, mask(e.bits)
 	}
 	return nil
 }

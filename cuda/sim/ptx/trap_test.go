@@ -127,6 +127,40 @@ func TestTrapAtRegionEnd(t *testing.T) {
 	}
 }
 
+// TestWholeWarps: what a full warp does to consecutive addresses at once obeys
+// the same rules.
+func TestWholeWarps(t *testing.T) {
+	run := func(text string, mem testMemory) error {
+		m, err := Parse("whole", []byte(trapHead+text+"\nret;\n}"))
+		require.NoError(t, err)
+		k, _ := m.Kernel("k")
+		r := start(t, k, mem, Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: params(uint64(base), make([]byte, 12))})
+		_, err = r.Step(1)
+		return err
+	}
+	data := dirty(256)
+	err := run("st.global.u32 [%d3], %r1;", testMemory{{Base: base, Data: data, ReadOnly: true}})
+	require.ErrorIs(t, err, ErrReadOnly)
+	require.Equal(t, dirty(256), data)
+
+	require.NoError(t, run("add.s64 %d3, %d3, %d2; st.global.v2.u32 [%d3], {0, 7};", testMemory{{Base: base, Data: data}}))
+	for i, v := range valuesOf[uint32](data) {
+		require.EqualValues(t, 7*(i%2), v)
+	}
+
+	// Half of the warp lies in one region, half in the next.
+	low, high := dirty(64), dirty(64)
+	require.NoError(t, run("st.global.u32 [%d3], %r1;", testMemory{{Base: base, Data: low}, {Base: base + 64, Data: high}}))
+	for i, v := range append(valuesOf[uint32](low), valuesOf[uint32](high)...) {
+		require.EqualValues(t, i, v)
+	}
+
+	short := dirty(124)
+	err = run("st.global.u32 [%d3], %r1;", testMemory{{Base: base, Data: short}})
+	require.ErrorIs(t, err, ErrOutOfBounds)
+	require.ErrorContains(t, err, "thread (31,0,0)")
+}
+
 func TestTrapMessage(t *testing.T) {
 	m, err := Parse("message", []byte(trapHead+"mov.u32 %r2, %ctaid.y; setp.eq.u32 %p1, %r2, 1; @%p1 st.global.v2.u32 [%d1+256], {%r1, %r1};\nret;\n}"))
 	require.NoError(t, err)
