@@ -218,6 +218,7 @@ func TestExplainNamesWhatStreamsWaitFor(t *testing.T) {
 	require.EqualError(t, err, fmt.Sprintf(`  compute: 2 commands; the first, launch of %s, is under way
   gate: 2 commands; the first, wait event %#x, waits for command 2 of compute, which has done 0
   third: 1 commands; the first, launch of %s, is under way
+  idle streams: 0 of 3
   third: held back by the limit of 1 resident grids
 `, t.Name(), uint64(e), t.Name()))
 }

@@ -380,9 +380,14 @@ func (d *Device) explain(w io.Writer) {
 	if d.dead != nil {
 		fmt.Fprintf(w, "  dead: %v\n", d.dead)
 	}
+	idle := 0
 	for _, s := range d.order {
+		if s.len == 0 {
+			idle++
+		}
 		s.explain(w)
 	}
+	fmt.Fprintf(w, "  idle streams: %d of %d\n", idle, len(d.order))
 	for _, t := range d.held {
 		fmt.Fprintf(w, "  %s: held back by the limit of %d resident grids\n", t.s, d.costs.ResidentGrids)
 	}

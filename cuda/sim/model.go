@@ -25,7 +25,9 @@ type ModelLaunch struct {
 	// Read and Written are the bytes of device memory that count against its
 	// bandwidth, cost scale included. They are spread evenly over the chunks.
 	Read, Written float64
-	// Time is how long the launch takes at least.
+	// Time is how long the launch takes at least. Its bytes are spread evenly
+	// over that time: beside other work it takes no more of the bandwidth than
+	// that needs.
 	Time time.Duration
 	// Chunks is the number of pieces, 0 for the cost table's; Step does the
 	// accesses of the i-th when it is due. Step may be nil.
@@ -79,6 +81,11 @@ func (d *Device) Model(name string) (cuda.Function, error) {
 	if fn == nil {
 		return 0, &cuda.Error{Code: cuda.ErrNotFound, Op: "look up model", Detail: fmt.Sprintf("%q", name)}
 	}
+	return d.NewModel(name, fn)
+}
+
+// NewModel makes fn a kernel of this device alone. The name appears in reports.
+func (d *Device) NewModel(name string, fn ModelFunc) (cuda.Function, error) {
 	if err := d.call("look up model", 0); err != nil {
 		return 0, err
 	}
@@ -108,6 +115,9 @@ func (f *function) beginModel(t *task, c *command) (work, error) {
 	}
 	k.bytes = (k.Read + k.Written) / float64(k.Chunks)
 	t.cap = 0
+	if s := k.Time.Seconds() * d.world.Slow(); s > 0 {
+		t.cap = (k.Read + k.Written) / s
+	}
 	t.floor = time.Duration(float64(k.Time) * d.world.Slow() / float64(k.Chunks))
 	t.least = max(t.least, time.Duration(float64(k.Time)*d.world.Slow()))
 	return k, nil

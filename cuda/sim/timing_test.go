@@ -73,6 +73,26 @@ func TestConcurrentWorkSharesBandwidth(t *testing.T) {
 	require.InDelta(t, 2, both.Seconds()*1e3, 0.02)
 }
 
+// A step that computes for a millisecond and reads a tenth of what the memory
+// could give leaves nine tenths to a zeroing beside it, and is not held up.
+func TestModelLeavesTheBandwidthThatItDoesNotNeed(t *testing.T) {
+	r := newRig(t, Options{})
+	step, zero := r.stream("step"), r.stream("zero")
+	whole := r.mem.hbm.Rate() * 1e-3
+	forward := r.model(func(k *ModelLaunch) error { k.Read, k.Time = whole/10, time.Millisecond; return nil })
+	zeroing, err := r.NewModel("zeroing", func(k *ModelLaunch) error { k.Written = whole * 0.45; return nil })
+	require.NoError(t, err)
+	begin := r.world.Now()
+	r.submit(func(b *cuda.Batch) {
+		b.Launch(step, forward, one, 0)
+		b.Launch(zero, zeroing, one, 0)
+	})
+	require.NoError(t, r.SyncStream(bg, zero))
+	require.InDelta(t, 0.5e-3, (r.world.Now() - begin).Seconds(), 30e-6)
+	require.NoError(t, r.SyncStream(bg, step))
+	require.InDelta(t, 1e-3, (r.world.Now() - begin).Seconds(), 30e-6)
+}
+
 func TestFewThreadBlocksDoNotFillTheMemory(t *testing.T) {
 	r := newRig(t, Options{})
 	s, p, f := r.stream("s"), r.allocScaled("p", 1<<20, 1<<12), r.storeKernel()
