@@ -129,27 +129,38 @@ func (c *Core) Dead() error { return c.dead }
 // failWhere fails held and posted transfers that match. What is
 // being posted is left alone: its result is yet to come.
 func (c *Core) failWhere(match func(*ticket) bool, cause error) {
-	// Held ones first, all of them out of their lists before any is told, so
-	// that none is woken into posting by the end of another.
 	var doomed list
 	for i := range c.tickets {
-		if tk := &c.tickets[i]; tk.state == Held && match(tk) {
-			c.unwait(int32(i))
-			tk.waiting = waitDoomed
-			c.push(&doomed, int32(i))
+		if match(&c.tickets[i]) {
+			c.doom(&doomed, int32(i))
 		}
 	}
-	for t := doomed.head; t != 0; {
-		following := c.tickets[t-1].next
-		tk := &c.tickets[t-1]
-		tk.next, tk.prev, tk.waiting = 0, 0, waitNone
-		c.end(t-1, cause)
-		t = following
-	}
+	c.endDoomed(doomed, cause)
 	for i := range c.tickets {
 		if tk := &c.tickets[i]; tk.state == Posted && match(tk) {
 			_ = c.failed(int32(i), cause, false)
 		}
+	}
+}
+
+// doom takes a ticket that is held out of the list that it waits in. Those that
+// are to fail together are all taken out before the first of them is told, so
+// that none is woken into posting by the end of another.
+func (c *Core) doom(doomed *list, i int32) {
+	if tk := &c.tickets[i]; tk.state == Held && tk.waiting != waitDoomed {
+		c.unwait(i)
+		tk.waiting = waitDoomed
+		c.push(doomed, i)
+	}
+}
+
+func (c *Core) endDoomed(doomed list, cause error) {
+	for t := doomed.head; t != 0; {
+		tk := &c.tickets[t-1]
+		following := tk.next
+		tk.next, tk.prev, tk.waiting = 0, 0, waitNone
+		c.end(t-1, cause)
+		t = following
 	}
 }
 

@@ -212,9 +212,9 @@ func (c *Core) Launched(id LaunchID, mark kv.Point) error {
 }
 
 // LaunchFailed tells that a launch did not reach its stream, or not as a whole.
-// Its blocks are dirty again, and transfers that wait for it fail with the
-// cause. If a part of it is in the stream, mark covers that part; otherwise it
-// is the zero Point.
+// Its blocks are dirty again, and held transfers that touch them fail with the
+// cause, whatever they wait for at the moment. If a part of it is in the
+// stream, mark covers that part; otherwise it is the zero Point.
 func (c *Core) LaunchFailed(id LaunchID, mark kv.Point, cause error) error {
 	if _, err := c.Launch(id); err != nil {
 		return err
@@ -227,19 +227,16 @@ func (c *Core) LaunchFailed(id LaunchID, mark kv.Point, cause error) error {
 			return err
 		}
 	}
-	waiters := c.launchs[id].waiters
-	c.launchs[id].waiters = list{}
+	var doomed list
 	for _, b := range c.launchs[id].at {
 		p, _ := c.poolOf(b)
 		c.setDirty(b, c.pools[p].NeedsZero || c.blocks[b].dirty)
+		for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
+			c.doom(&doomed, c.pieces[q].ticket)
+		}
 	}
 	c.endLaunch(int32(id), c.single(mark))
-	for t := waiters.head; t != 0; {
-		next := c.tickets[t-1].next
-		c.tickets[t-1].waiting = waitNone
-		c.end(t-1, cause)
-		t = next
-	}
+	c.endDoomed(doomed, cause)
 	return nil
 }
 
