@@ -59,3 +59,20 @@ func BenchmarkInterpretZeroSpan(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkStart is what a launch costs before its first thread block.
+func BenchmarkStart(b *testing.B) {
+	for _, c := range []struct{ file, name string }{{"zero.ptx", "zero_ids"}, {"block.ptx", "reduce"}} {
+		b.Run(c.name, func(b *testing.B) {
+			k := kernel(b, c.file, c.name)
+			l := grid(64, 256)
+			l.Params = make([]byte, k.ParamBytes())
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := k.Start(nil, l); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

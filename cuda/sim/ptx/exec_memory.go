@@ -222,6 +222,16 @@ func loadAscending(w *warp, in *inst, p []byte) {
 
 func (r *Run) loadParam(w *warp, in *inst, m uint32) error {
 	a := &w.regs[in.a]
+	if m == allLanes && uniform(a) {
+		p, _, t := r.at(w, in, 0, a[0]+uint64(in.imm), false)
+		if t != nil {
+			return t
+		}
+		for k := range int(in.vec) {
+			w.regs[in.elems[k]].fill(in.extend(loadLE(p[k*int(in.size):], int(in.size))))
+		}
+		return nil
+	}
 	for ; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m) & 31
 		p, _, t := r.at(w, in, lane, a[lane]+uint64(in.imm), false)

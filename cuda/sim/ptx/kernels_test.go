@@ -3,6 +3,7 @@ package ptx
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -532,4 +533,36 @@ func TestZeroIDs(t *testing.T) {
 		require.Equal(t, wantFirst, first, fmt.Sprint(fromMemory))
 		require.Equal(t, wantSecond, second)
 	}
+}
+
+func TestHints(t *testing.T) {
+	const n = 64
+	in := make([]uint32, 4*(n+4))
+	for i := range in {
+		in[i] = rand.Uint32()
+	}
+	out, c, v := make([]byte, 16*(300+n)), make([]byte, 4*(4+n)), make([]byte, 4*n)
+	var a arena
+	l := grid(2, 32)
+	l.Params = params(a.put(bytesOf(in)), a.put(out), a.put(c), a.put(v))
+	runAll(t, kernel(t, "hints.ptx", "hints"), a, l)
+	got, counts := valuesOf[uint32](out), valuesOf[uint32](c)
+	for i := range n {
+		at := func(k int) []uint32 { return in[4*(i+k) : 4*(i+k)+4] }
+		want := slices.Clone(at(0))
+		want[0] ^= at(1)[1] + at(2)[2] - at(3)[3] + at(4)[0]*at(0)[1]
+		require.Equal(t, want, got[4*i:4*i+4])
+		for k := 1; k < 4; k++ {
+			require.Equal(t, at(k), got[4*(100*k+i):4*(100*k+i)+4])
+		}
+		require.EqualValues(t, uint32(0x11111111)<<(i&3)^0xffffffff^1, counts[4+i])
+		require.EqualValues(t, 1, valuesOf[uint32](v)[i])
+	}
+	dec := uint32(0)
+	for range n {
+		if dec--; dec > 7 {
+			dec = 7
+		}
+	}
+	require.Equal(t, []uint32{n, 2 * n, math.MaxUint32 - 3*n + 1, dec}, counts[:4])
 }

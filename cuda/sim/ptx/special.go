@@ -62,7 +62,7 @@ func (b *builder) special(k special, t dtype) (int32, error) {
 	return s, nil
 }
 
-// perLane reports whether the register differs between lanes or warps.
+// perWarp reports whether the register differs between the warps of a block.
 func (k special) perWarp() bool {
 	switch k {
 	case specialTidX, specialTidY, specialTidZ, specialWarp:
@@ -98,9 +98,7 @@ func (k special) fill(d *lanes, l *Launch, sharedTotal uint64, block [3]uint32, 
 		return
 	case specialLane, specialMaskEq, specialMaskLt, specialMaskLe, specialMaskGt, specialMaskGe:
 		for i := range d {
-			bit := uint32(1) << i
-			d[i] = uint64(map[special]uint32{specialLane: uint32(i), specialMaskEq: bit, specialMaskLt: bit - 1,
-				specialMaskLe: bit | (bit - 1), specialMaskGt: ^(bit | (bit - 1)), specialMaskGe: ^(bit - 1)}[k])
+			d[i] = uint64(k.ofLane(i))
 		}
 		return
 	case specialCtaidX, specialCtaidY, specialCtaidZ:
@@ -125,4 +123,22 @@ func (k special) fill(d *lanes, l *Launch, sharedTotal uint64, block [3]uint32, 
 	for i := range d {
 		d[i] = v
 	}
+}
+
+// ofLane is the value of a register that goes by the lane alone.
+func (k special) ofLane(lane int) uint32 {
+	bit := uint32(1) << lane
+	switch k {
+	case specialMaskEq:
+		return bit
+	case specialMaskLt:
+		return bit - 1
+	case specialMaskLe:
+		return bit | (bit - 1)
+	case specialMaskGt:
+		return ^(bit | (bit - 1))
+	case specialMaskGe:
+		return ^(bit - 1)
+	}
+	return uint32(lane)
 }

@@ -127,6 +127,21 @@ func TestAtomicValues(t *testing.T) {
 	}
 }
 
+func TestLaneRegisters(t *testing.T) {
+	k := flowKernel(t, `
+mov.u32 %r2, %laneid; mov.u32 %r3, %lanemask_eq; mov.u32 %r4, %lanemask_lt; mov.u32 %r5, %lanemask_le;
+mov.u32 %r6, %lanemask_gt; mov.u32 %r7, %lanemask_ge; mov.u32 %r8, %warpid; mov.u32 %r9, %nwarpid; mov.u32 %r10, %nsmid;
+sub.u32 %r4, %r5, %r4; sub.u32 %r6, %r7, %r6; xor.b32 %r3, %r3, %r4; xor.b32 %r3, %r3, %r6; xor.b32 %r3, %r3, %r5;
+mad.lo.u32 %r2, %r8, 32, %r2;
+add.u32 %r3, %r3, %r2;
+st.global.u32 [%d1], %r3; ret;`)
+	for i, v := range runFlow(t, k, 70) {
+		lane := i % 32
+		bit := uint32(1) << lane
+		require.Equal(t, bit^(bit|(bit-1))+uint32(i), v)
+	}
+}
+
 func TestClock(t *testing.T) {
 	k := flowKernel(t, "mov.u32 %r2, %clock; mov.u64 %d3, %clock64; cvt.u32.u64 %r3, %d3; sub.u32 %r2, %r3, %r2; st.global.u32 [%d1], %r2; ret;")
 	require.Equal(t, []uint32{1, 1}, runFlow(t, k, 2))
