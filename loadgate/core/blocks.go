@@ -57,11 +57,6 @@ func (c *Core) poolOf(b int32) (kv.PoolID, kv.Block) {
 	}
 }
 
-func (c *Core) tenancy(b int32) kv.Tenancy {
-	_, id := c.poolOf(b)
-	return kv.Tenancy{Block: id, Generation: c.blocks[b].gen}
-}
-
 // index returns the place of a pool's block, refusing ids outside the pool and
 // the null block.
 func (c *Core) index(op string, p kv.PoolID, t kv.Tenancy) (int32, error) {

@@ -113,7 +113,6 @@ type ticket struct {
 	kind    Kind
 	told    bool // its caller knows the outcome
 	urgent  bool
-	aged    bool // reported overdue
 	waiting waitKind
 	next    int32 // in the list of what it waits for
 	prev    int32

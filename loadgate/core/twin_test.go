@@ -45,7 +45,6 @@ type twinTransfer struct {
 	pieces []Piece
 	state  string // held, posting, posted, poisoned
 	told   bool
-	at     int
 }
 
 const (
