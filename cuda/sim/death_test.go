@@ -12,6 +12,7 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim/ptx"
 	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 func TestTrapsNameTheAllocation(t *testing.T) {
@@ -221,6 +222,23 @@ func TestExplainNamesWhatStreamsWaitFor(t *testing.T) {
   idle streams: 0 of 3
   third: held back by the limit of 1 resident grids
 `, t.Name(), uint64(e), t.Name()))
+}
+
+func TestDeadlockReportShowsTheDevice(t *testing.T) {
+	r := newRig(t, Options{Name: "gpu0"})
+	s, e := r.stream("gate"), r.event()
+	r.submit(func(b *cuda.Batch) { b.Record(s, e) })
+	err := r.world.WaitUntil(bg, clock.Func("fence gate:2", func() bool { return false }), clock.Never)
+	var d *vtime.DeadlockError
+	require.ErrorAs(t, err, &d)
+	require.Regexp(t, `^deadlock at .*: every actor waits and nothing is due
+  actor main waits for fence gate:2
+device gpu0:
+  idle streams: 1 of 1
+$`, d.Report)
+	require.NoError(t, r.Poll([]cuda.Mark{{Event: e}}), "calls that need no time still work")
+	r.submit(func(b *cuda.Batch) { b.Record(s, e) })
+	require.ErrorAs(t, r.SyncStream(bg, s), &d)
 }
 
 type writer struct{ b []byte }

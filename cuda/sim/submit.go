@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"encoding/binary"
 	"fmt"
-	"time"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/internal/clock"
@@ -193,54 +191,5 @@ func (d *Device) submitFill(c *cuda.Command, s *stream) error {
 	n := s.push(c.Op)
 	n.flags, n.a, n.b, n.c = c.Flags, c.A, c.B, c.C
 	s.advance()
-	return nil
-}
-
-// Poll answers the marks. As in CUDA an event that was never recorded has
-// fired.
-func (d *Device) Poll(marks []cuda.Mark) error {
-	const op = "poll"
-	cost := time.Duration(0)
-	for i := range marks {
-		if marks[i].Event != 0 {
-			cost += d.costs.Query
-		}
-		if marks[i].Word != 0 {
-			cost += d.costs.Word
-		}
-	}
-	if err := d.call(op, cost); err != nil {
-		return err
-	}
-	defer d.world.Exit()
-	for i := range marks {
-		m := &marks[i]
-		m.State = cuda.MarkPending
-		if m.Event == 0 && m.Word == 0 {
-			return invalid(op, "mark %d asks for nothing", i)
-		}
-		if m.Event != 0 {
-			e := d.events[m.Event]
-			if e == nil {
-				return badHandle(op, "event", uint64(m.Event))
-			}
-			if e.fired() {
-				m.State = cuda.MarkFired
-			}
-		}
-		if m.Word != 0 {
-			b, r, err := d.mem.locate(uint64(m.Word), 4, false)
-			if err != nil {
-				return invalid(op, "mark %d: %v", i, err)
-			}
-			if r.kind != cuda.PinnedMemory || m.Word%4 != 0 {
-				return invalid(op, "mark %d: %#x is no aligned word of pinned memory", i, uint64(m.Word))
-			}
-			m.Seen = binary.LittleEndian.Uint32(b)
-			if int32(m.Seen-m.Want) >= 0 {
-				m.State = cuda.MarkFired
-			}
-		}
-	}
 	return nil
 }
