@@ -160,15 +160,15 @@ func (r *Run) exec(w *warp) error {
 		case opSlct:
 			selp(d, a, b, ^setLtS(c, &zeroLanes, in.sh))
 		case opPredAnd:
-			set = preds[in.a] & preds[in.b]
+			set = preds[in.elems[0]] & preds[in.elems[1]]
 		case opPredOr:
-			set = preds[in.a] | preds[in.b]
+			set = preds[in.elems[0]] | preds[in.elems[1]]
 		case opPredXor:
-			set = preds[in.a] ^ preds[in.b]
+			set = preds[in.elems[0]] ^ preds[in.elems[1]]
 		case opPredNot:
-			set = ^preds[in.a]
+			set = ^preds[in.elems[0]]
 		case opPredMov:
-			set = preds[in.a]
+			set = preds[in.elems[0]]
 		case opPredSet:
 			predSet(d, preds[in.p], in.mask)
 

@@ -489,3 +489,34 @@ func TestStepAllocatesNothing(t *testing.T) {
 		}))
 	}
 }
+
+// TestManyPredicates: predicates have slots of their own, apart from registers.
+func TestManyPredicates(t *testing.T) {
+	var s strings.Builder
+	s.WriteString(".reg .pred %q<200>;\nsetp.lt.u32 %q0, %r1, 5;\n")
+	for i := range 199 {
+		fmt.Fprintf(&s, "%s.pred %%q%d, %%q%d;\n", []string{"mov", "not"}[i%2], i+1, i)
+	}
+	s.WriteString("xor.pred %q199, %q199, %q0;\n@%q199 st.global.u32 [%d1], 1;\nret;")
+	k := flowKernel(t, s.String())
+	require.Less(t, k.slots, 199)
+	require.Equal(t, []uint32{1, 1, 1, 1, 1, 1, 1, 1}, runFlow(t, k, 8))
+}
+
+// TestLargeFlow: the time to load grows in proportion even where branches
+// cross each other.
+func TestLargeFlow(t *testing.T) {
+	const n = 20000
+	var s strings.Builder
+	for i := range n {
+		fmt.Fprintf(&s, "L%d: @%%p1 bra L%d;\n", i, (i*7919+n/2)%n)
+	}
+	s.WriteString("ret;")
+	flowKernel(t, s.String())
+	s.Reset()
+	for i := range n {
+		fmt.Fprintf(&s, "L%d: @%%p1 bra L%d;\n", i, n-1-i)
+	}
+	s.WriteString("ret;")
+	flowKernel(t, s.String())
+}

@@ -22,6 +22,9 @@ const (
 // gives no limit of its own.
 const DefaultStepLimit = 1 << 32
 
+// maxState bounds what Start allocates for the threads of a block.
+const maxState = 256 << 20
+
 // Memory is the global memory that a kernel runs on; a nil one has none.
 type Memory interface {
 	// Region returns the whole accessible region around addr. The interpreter
@@ -120,13 +123,16 @@ func (k *Kernel) Start(mem Memory, l Launch) (*Run, error) {
 	threads := l.Block[0] * l.Block[1] * l.Block[2]
 	r.nwarps = (threads + warpSize - 1) / warpSize
 	r.total = uint64(l.Grid[0]) * uint64(l.Grid[1]) * uint64(l.Grid[2])
-	r.shared = make([]byte, k.sharedBytes(&l))
-	if mem == nil {
-		r.mem = noMemory{}
-	}
 	files := uint32(1)
 	if k.barriers {
 		files = r.nwarps
+	}
+	if n := uint64(files) * uint64(k.slots*256+warpSize*k.local); n > maxState {
+		return nil, k.refuse("registers and local memory of a thread block take %d bytes", n)
+	}
+	r.shared = make([]byte, k.sharedBytes(&l))
+	if mem == nil {
+		r.mem = noMemory{}
 	}
 	r.warps = make([]warp, files)
 	for i := range r.warps {

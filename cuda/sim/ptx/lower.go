@@ -5,7 +5,7 @@ import "fmt"
 // Limits of one kernel, so that hostile text stays in proportion.
 const (
 	maxSlots = 16384 // registers, constants, special registers
-	maxCode  = 1 << 20
+	maxCode  = 1 << 17
 )
 
 // builder lowers one kernel: a straight pass that turns each instruction into

@@ -22,7 +22,7 @@ func (b *builder) predicate(o op) error {
 	if err != nil {
 		return err
 	}
-	n.p, n.a, n.b = slots[0], slots[1], slots[2]
+	n.p, n.elems[0], n.elems[1] = slots[0], slots[1], slots[2]
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (b *builder) emitCompare(t dtype, cmp, combine string, first int, p, q int3
 	if n, err = b.guarded(opPredNot); err != nil {
 		return err
 	}
-	n.p, n.a = inverse, tmp
+	n.p, n.elems[0] = inverse, tmp
 	with := int32(-1)
 	if combine != "" {
 		s, not, err := b.predSrc(first + 2)
@@ -134,7 +134,7 @@ func (b *builder) emitCompare(t dtype, cmp, combine string, first int, p, q int3
 		if n, err = b.guarded(opPredMov); err != nil {
 			return err
 		}
-		n.p, n.a = with, s
+		n.p, n.elems[0] = with, s
 		if not {
 			n.op = opPredNot
 		}
@@ -147,7 +147,7 @@ func (b *builder) emitCompare(t dtype, cmp, combine string, first int, p, q int3
 		if n, err = b.guarded(combines[combine]); err != nil {
 			return err
 		}
-		n.p, n.a, n.b = out.dst, out.src, max(with, 0)
+		n.p, n.elems[0], n.elems[1] = out.dst, out.src, max(with, 0)
 	}
 	b.keepGuard(start)
 	return nil
@@ -163,7 +163,7 @@ func (b *builder) keepGuard(start int) {
 	kept := b.newPred()
 	b.code = append(b.code, inst{})
 	copy(b.code[start+1:], b.code[start:])
-	b.code[start] = inst{op: opPredMov, guard: -1, p: kept, q: -1, a: first.guard, join: -1, line: first.line, srcInst: first.srcInst}
+	b.code[start] = inst{op: opPredMov, guard: -1, p: kept, q: -1, elems: [4]int32{first.guard}, join: -1, line: first.line, srcInst: first.srcInst}
 	for i := start + 1; i < len(b.code); i++ {
 		b.code[i].guard = kept
 	}

@@ -183,8 +183,8 @@ type inst struct {
 	p, q    int32 // predicate slots, -1 without
 	mask    uint64
 	mask2   uint64
-	imm     int64 // address offset
-	elems   [4]int32
+	imm     int64    // address offset
+	elems   [4]int32 // registers of a vector; further sources; sources of ops on predicates
 	target  int32
 	join    int32 // where the lanes of a branch meet again; -1: nowhere before they exit
 	line    int32
