@@ -121,4 +121,3 @@ func TestScenarioSeeds(t *testing.T) {
 		})
 	}
 }
-

@@ -39,7 +39,7 @@ func (r *run) name(name string, ts []kv.Tenancy) string {
 	var cells []*cell
 	var ids []string
 	for i, t := range ts {
-		c := newCell(fmt.Sprintf("%s.%d", name, i), t, !r.spec.dirty)
+		c := newCell(fmt.Sprintf("%s.%d", name, i), t, !r.spec.clean)
 		r.alias(fmt.Sprintf("block %d gen %d", t.Block, t.Generation), c.name)
 		if t.Block > 0 {
 			r.current[t.Block] = c
@@ -48,6 +48,9 @@ func (r *run) name(name string, ts []kv.Tenancy) string {
 		ids = append(ids, fmt.Sprint(t.Block))
 	}
 	r.blocks[name] = cells
+	if len(ids) == 0 {
+		return "no blocks"
+	}
 	return "blocks " + strings.Join(ids, " ")
 }
 
@@ -165,11 +168,7 @@ func (r *run) fill(st *statement, q loadgate.ZeroRequest) (string, error) {
 	}
 	for _, c := range cells {
 		c.zeroed()
+		c.asked = true
 	}
 	return "", nil
-}
-
-func (c *cell) zeroed() {
-	c.set(whole, zeroed)
-	c.dirty = false
 }

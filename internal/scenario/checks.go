@@ -70,6 +70,9 @@ func (r *run) counters(*statement) (string, error) {
 			said = append(said, fmt.Sprintf("%s=%v", v.Type().Field(i).Name, f))
 		}
 	}
+	if len(said) == 0 {
+		return "all zero", nil
+	}
 	return strings.Join(said, " "), nil
 }
 

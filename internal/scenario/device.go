@@ -38,7 +38,7 @@ func (r *run) specify(st *statement) (err error) {
 		}
 	}
 	r.spec.limit = st.opts["limit"].d
-	r.spec.dirty = st.has("clean")
+	r.spec.clean = st.has("clean")
 	return nil
 }
 

@@ -80,15 +80,16 @@ func (r *run) failCommand(c faultdev.Call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for k := range r.failOps {
-		f := &r.failOps[k]
-		if c.Op != f.op {
+		op := r.failOps[k].op
+		if c.Op != op {
 			continue
 		}
-		if f.after > 0 {
-			f.after--
+		if r.failOps[k].after > 0 {
+			r.failOps[k].after--
 			return nil
 		}
 		r.failOps = append(r.failOps[:k], r.failOps[k+1:]...)
+		r.lostLaunch = r.lostLaunch || op == cuda.OpLaunch
 		return &cuda.Error{Code: cuda.ErrOutOfMemory, Op: fmt.Sprint(c.Op), Detail: "injected"}
 	}
 	return nil

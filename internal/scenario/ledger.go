@@ -21,6 +21,20 @@ type cell struct {
 	t     kv.Tenancy
 	want  []int16
 	dirty bool // to be zeroed before it is used
+	// asked: its zeroing was asked for and is not launched yet.
+	asked bool
+}
+
+// zeroed says that the block is zeroed from here on.
+func (c *cell) zeroed() {
+	c.set(whole, zeroed)
+	c.dirty = false
+}
+
+// unzeroed says that the launch of its zeroing failed.
+func (c *cell) unzeroed(dirty bool) {
+	c.set(whole, anyByte)
+	c.dirty, c.asked = dirty, false
 }
 
 func newCell(name string, t kv.Tenancy, dirty bool) *cell {

@@ -60,7 +60,7 @@ type gateSpec struct {
 	mode   loadgate.Mode
 	blocks int
 	limit  time.Duration
-	dirty  bool // blocks need no zeroing
+	clean  bool // blocks need no zeroing
 }
 
 func newRig(r *run, o Options, spec gateSpec) (g *rig, err error) {
@@ -106,7 +106,7 @@ func newRig(r *run, o Options, spec gateSpec) (g *rig, err error) {
 	}
 	g.gate, err = loadgate.New(g.reg, set, loadgate.Options{Mode: spec.mode, Compute: g.compute, Agent: g.agent,
 		HoldLimit: spec.limit, Listener: r.listener(),
-		Pools: []loadgate.PoolOptions{{Name: "kv", Table: g.table, NeedsZero: !spec.dirty}}})
+		Pools: []loadgate.PoolOptions{{Name: "kv", Table: g.table, NeedsZero: !spec.clean}}})
 	if err != nil {
 		return g, err
 	}
@@ -194,6 +194,9 @@ func (g *rig) close(quiet func() error) error {
 		errs = append(errs, g.fabric.Close())
 	}
 	dead := g.reg == nil || g.reg.Err() != nil
+	if !dead {
+		errs = append(errs, g.mark())
+	}
 	for _, s := range []*stream.Stream{g.compute, g.other} {
 		if s != nil {
 			if err := s.Close(); !dead {
@@ -210,4 +213,19 @@ func (g *rig) close(quiet func() error) error {
 		errs = append(errs, g.dev.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// mark covers what is in the rig's own streams, marks that failed too, and waits
+// for it.
+func (g *rig) mark() error {
+	var errs []error
+	for _, s := range []*stream.Stream{g.compute, g.other} {
+		if s != nil {
+			_, err := s.Mark()
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, g.dev.Sync(context.Background()))
+	_, err := g.reg.Poll()
+	return errors.Join(append(errs, err)...)
 }

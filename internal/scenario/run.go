@@ -65,16 +65,17 @@ type run struct {
 	plans     map[string]*plan
 	transfers map[string]*transfer
 	current   []*cell // by block id: whose tenancy it is
-	dirty     bool    // blocks of this gate begin dirty
 
-	mu        sync.Mutex // guards what follows, which steps and faults use
-	trace     []string
-	corrupted []string
-	writers   writers
-	aliases   map[string]string
-	making    string // the transfer that is being handed in
-	failOps   []failure
-	faults    []fault
+	mu         sync.Mutex // guards what follows, which steps and faults use
+	trace      []string
+	corrupted  []string
+	writers    writers
+	aliases    map[string]string
+	making     string // the transfer that is being handed in
+	failOps    []failure
+	lostLaunch bool // one was made to fail
+	faults     []fault
+	ended      []*loadgate.Ticket // not entered into the ledger yet
 }
 
 type holder struct {
@@ -317,6 +318,7 @@ func (r *run) listener() loadgate.Listener {
 			var names []string
 			for _, b := range i.Blocks {
 				if c := r.current[b]; c != nil {
+					c.asked = false
 					names = append(names, c.name)
 				} else {
 					names = append(names, fmt.Sprintf("block %d", b))
@@ -327,6 +329,9 @@ func (r *run) listener() loadgate.Listener {
 		Held:   func(i loadgate.TransferInfo) { r.say("%s held: waits for %s", r.nameOf(i.Ticket), i.Why) },
 		Posted: func(i loadgate.TransferInfo) { r.say("%s posted", r.nameOf(i.Ticket)) },
 		Done: func(i loadgate.TransferInfo) {
+			r.mu.Lock()
+			r.ended = append(r.ended, i.Ticket)
+			r.mu.Unlock()
 			if i.Err != nil {
 				r.say("%s over: %v", r.nameOf(i.Ticket), i.Err)
 			} else {

@@ -32,7 +32,6 @@ type transfer struct {
 	at     uint64    // offset of its bytes at the peer
 	want   [][]int16 // of a store: what has to arrive, by block
 	over   bool
-	err    error
 }
 
 func (r *run) load(st *statement) (string, error) {
@@ -59,6 +58,7 @@ func (r *run) load(st *statement) (string, error) {
 	for _, c := range t.cells {
 		if c.dirty && !t.whole {
 			c.zeroed()
+			c.asked = true
 		}
 		c.set(t.bytes, anyByte)
 	}
@@ -142,22 +142,34 @@ func (r *run) hand(t *transfer, call func() (*loadgate.Ticket, error)) error {
 func (r *run) nameOf(ticket *loadgate.Ticket) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range r.transfers {
-		if t.ticket == ticket {
-			return t.name
-		}
+	if t := r.transferOf(ticket); t != nil {
+		return t.name
 	}
 	return r.making
 }
 
-// settle enters the ends of transfers into the ledger.
+// settle enters the ends of transfers into the ledger, in their order.
 func (r *run) settle() {
-	for _, t := range r.transfers {
-		if t.over || !t.ticket.Done() {
-			continue
+	r.mu.Lock()
+	ended := r.ended
+	r.ended = nil
+	lost := r.lostLaunch
+	r.lostLaunch = false
+	r.mu.Unlock()
+	if lost { // the launches behind the one that failed are not there either
+		for _, c := range r.current {
+			if c != nil && c.asked {
+				c.unzeroed(!r.spec.clean)
+			}
 		}
-		t.over, t.err = true, t.ticket.Err()
-		if t.err != nil {
+	}
+	for _, ticket := range ended {
+		t := r.transferOf(ticket)
+		if t == nil {
+			continue // it was refused after all
+		}
+		t.over = true
+		if ticket.Err() != nil {
 			continue
 		}
 		if t.kind == "store" {
@@ -169,6 +181,23 @@ func (r *run) settle() {
 			c.dirty = c.dirty && !t.whole
 		}
 	}
+	// Loads that are not over may be writing.
+	for _, t := range r.transfers {
+		if !t.over && t.kind == "load" {
+			for _, c := range t.cells {
+				c.set(t.bytes, anyByte)
+			}
+		}
+	}
+}
+
+func (r *run) transferOf(ticket *loadgate.Ticket) *transfer {
+	for _, t := range r.transfers {
+		if t.ticket == ticket {
+			return t
+		}
+	}
+	return nil
 }
 
 // arrived compares what a store brought to the peer.
