@@ -9,6 +9,9 @@ func (b *builder) addr(a arg, sp space) (slot int32, off int64, err error) {
 		return 0, 0, b.errorf("offset %d", a.off)
 	}
 	if a.name == "" {
+		if sp != spaceLocal {
+			return 0, 0, b.errorf("absolute %s address", sp)
+		}
 		return b.constant(uint64(a.off)), 0, nil
 	}
 	if v := b.variable(a.name); v != nil {

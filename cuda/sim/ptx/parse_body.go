@@ -154,10 +154,8 @@ func (p *parser) arg(vectors bool) arg {
 		a := arg{kind: argAddr}
 		if p.tok.kind == tokIdent {
 			a.name = p.name()
-			if p.is("+") || p.is("-") {
-				minus := p.is("-")
-				p.advance()
-				a.off = p.offset(minus)
+			if p.accept("+") {
+				a.off = p.offset(false)
 			}
 		} else {
 			minus := p.accept("-")
@@ -202,10 +200,8 @@ func (p *parser) arg(vectors bool) arg {
 		if a.name == "_" {
 			a.kind = argSink
 		}
-		if p.is("+") || p.is("-") {
-			minus := p.is("-")
-			p.advance()
-			a.off = p.offset(minus)
+		if p.accept("+") {
+			a.off = p.offset(false)
 		}
 		if vectors && p.accept("|") {
 			q := p.arg(false)

@@ -70,6 +70,8 @@ func TestRefused(t *testing.T) {
 		"ld.shared.u32 %r1, [p];":                    "p lies in .param",
 		"ld.global.u32 %r1, [box];":                  "box lies in .shared",
 		"ld.global.u32 %r1, [%d1+99999999999];":      "offset 99999999999",
+		"ld.u32 %r1, [0];":                           "absolute generic address",
+		"ld.global.u32 %r1, [%d1-4];":                `"-" where "]" belongs`,
 		"st.param.u32 [p], %r1;":                     "store to a parameter",
 		"st.global.u32 [%d1], %h1;":                  "register %h1 is .b16, not .u32",
 		"atom.global.foo.u32 %r1, [%d1], 1;":         "modifier .foo is not supported here",

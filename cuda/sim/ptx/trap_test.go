@@ -50,9 +50,9 @@ func TestAccessTraps(t *testing.T) {
 		detail string
 	}{
 		"st.global.u32 [%d3+136], %r1;":                {ErrOutOfBounds, base + 256, [3]uint32{0, 1, 1}, "global", "no memory there"},
-		"st.global.u32 [%d3-4], %r1;":                  {ErrOutOfBounds, base - 4, [3]uint32{}, "global", "no memory there"},
+		"st.global.u32 [%d3+-4], %r1;":                 {ErrOutOfBounds, base - 4, [3]uint32{}, "global", "no memory there"},
 		"ld.global.u32 %r2, [%d1+256];":                {ErrOutOfBounds, base + 256, [3]uint32{}, "global", "no memory there"},
-		"ld.u32 %r2, [0];":                             {ErrOutOfBounds, 0, [3]uint32{}, "global", "no memory there"},
+		"mov.u64 %d4, 0; ld.u32 %r2, [%d4];":           {ErrOutOfBounds, 0, [3]uint32{}, "global", "no memory there"},
 		"st.global.u32 [%d3+2], %r1;":                  {ErrMisaligned, base + 2, [3]uint32{}, "global", ""},
 		"ld.global.v2.u32 {%r2, %r3}, [%d1+4];":        {ErrMisaligned, base + 4, [3]uint32{}, "global", ""},
 		"ld.global.v4.u32 {%r2,%r3,%r4,%r5}, [%d3];":   {ErrMisaligned, base + 4, [3]uint32{1}, "global", ""},
@@ -65,7 +65,7 @@ func TestAccessTraps(t *testing.T) {
 		"st.shared.u32 [box+64], %r1;":                 {ErrOutOfBounds, 64, [3]uint32{}, "shared", "the space has 64 bytes"},
 		"ld.shared.u32 %r2, [%d2];":                    {ErrOutOfBounds, 64, [3]uint32{6, 1, 0}, "shared", "the space has 64 bytes"},
 		"ld.shared.v2.u32 {%r2, %r3}, [box+4];":        {ErrMisaligned, 4, [3]uint32{}, "shared", ""},
-		"st.local.u32 [own-4], %r1;":                   {ErrOutOfBounds, 1<<64 - 4, [3]uint32{}, "local", "the space has 32 bytes"},
+		"st.local.u32 [own+-4], %r1;":                  {ErrOutOfBounds, 1<<64 - 4, [3]uint32{}, "local", "the space has 32 bytes"},
 		"ld.local.u8 %h1, [%d2];":                      {ErrOutOfBounds, 32, [3]uint32{8}, "local", "the space has 32 bytes"},
 		"ld.param.u32 %r2, [%d2];":                     {ErrOutOfBounds, 20, [3]uint32{5}, "param", "the space has 20 bytes"},
 		"ld.param.u32 %r2, [q+12];":                    {ErrOutOfBounds, 20, [3]uint32{}, "param", "the space has 20 bytes"},
@@ -95,11 +95,11 @@ func TestAccessesThatFit(t *testing.T) {
 		"ld.global.u32 %r2, [%d1+252];", "st.global.v2.u64 [%d1+240], {%d1, %d2};", "st.global.u32 [%d3+96], %r1;",
 		"ld.global.v4.u32 {%r2,%r3,%r4,%r5}, [%d1+4144];", "ld.shared.u8 %h1, [box+63];", "ld.local.v4.u32 {%r2,%r3,%r4,%r5}, [own+16];",
 		"ld.param.u32 %r2, [q+8];", "mov.u64 %d4, q; ld.param.u32 %r2, [%d4+8];", "ld.param.v2.u32 {%r2, %r3}, [p];",
-		"cvta.param.u64 %d4, q; ld.u32 %r2, [%d4];", "ld.global.u8 %r2, [%d1+255];", "@!%p1 bra SKIP; st.u8 [0], 0; SKIP:",
+		"cvta.param.u64 %d4, q; ld.u32 %r2, [%d4];", "ld.global.u8 %r2, [%d1+255];", "mov.u64 %d4, 0; setp.eq.u32 %p1, %r1, %r1; @%p1 bra SKIP; st.u8 [%d4], 0; SKIP:",
 		"prefetch.global.L2 [%d1]; membar.gl; fence.acq_rel.gpu; nanosleep.u32 10;",
 		"ld.volatile.global.u32 %r2, [%d1]; ld.relaxed.gpu.global.u32 %r2, [%d1]; ld.global.ca.nc.u32 %r2, [%d1]; st.global.cs.u32 [%d1], 0; st.release.sys.u32 [%d1], 0;",
 		"atom.global.gpu.add.u32 %r2, [%d1], 1; atom.acq_rel.sys.global.cas.b32 %r2, [%d1], 0, 1; red.shared.max.s32 [box], 1;",
-		"ld.global.L1::no_allocate.L2::128B.u32 %r2, [%d1];",
+		"ld.global.L1::no_allocate.L2::128B.u32 %r2, [%d1]; ld.local.u32 %r2, [28];",
 	} {
 		_, err := access(t, text)
 		require.NoError(t, err, text)
