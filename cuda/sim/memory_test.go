@@ -42,6 +42,20 @@ func TestAddressesAreNeverUsedTwice(t *testing.T) {
 	}
 }
 
+func TestAllocationsHaveUnmappedMemoryBetweenThem(t *testing.T) {
+	r := newRig(t, Options{})
+	for _, size := range []uint64{1, 4096, 65536, 65537, 1 << 20} {
+		p := uint64(r.alloc("p", size))
+		next := uint64(r.pinned("next", 1).Device)
+		require.GreaterOrEqual(t, next, p+size+guard)
+		r.locked(func() {
+			var a *AccessError
+			require.ErrorAs(t, r.mem.Write(p+size+guard/2, []byte{1}), &a)
+			require.Equal(t, "p", a.Name, "the one below is named")
+		})
+	}
+}
+
 func TestAccessErrors(t *testing.T) {
 	r := newRig(t, Options{})
 	p := uint64(r.alloc("kv pool", 1000))

@@ -182,6 +182,29 @@ func TestTooManyPendingLaunchesMakeSubmitWait(t *testing.T) {
 	require.NoError(t, r.Sync(bg))
 }
 
+func TestStreamThatWaitsGoesOnAfterTheEventFired(t *testing.T) {
+	r := newRig(t, Options{})
+	s1, s2, e := r.stream("s1"), r.stream("s2"), r.event()
+	var begun [2]time.Duration
+	c := r.costs
+	first, err := r.NewModel("first", func(k *ModelLaunch) error {
+		k.Time = 100 * time.Microsecond
+		begun[0] = r.world.Time()
+		return nil
+	})
+	require.NoError(t, err)
+	second, err := r.NewModel("second", func(*ModelLaunch) error { begun[1] = r.world.Time(); return nil })
+	require.NoError(t, err)
+	r.submit(func(b *cuda.Batch) {
+		b.Launch(s1, first, one, 0)
+		b.Record(s1, e)
+		b.WaitEvent(s2, e)
+		b.Launch(s2, second, one, 0)
+	})
+	require.NoError(t, r.Sync(bg))
+	require.Equal(t, 100*time.Microsecond+c.EventLatency+c.StreamWait, begun[1]-begun[0])
+}
+
 func TestModelTakesItsTime(t *testing.T) {
 	r := newRig(t, Options{})
 	s := r.stream("s")
