@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -110,11 +111,20 @@ func TestModelThatFails(t *testing.T) {
 }
 
 func TestModelThatDeclaresNonsense(t *testing.T) {
+	for _, bad := range []ModelFunc{
+		func(k *ModelLaunch) error { k.Read = -1; return nil },
+		func(k *ModelLaunch) error { k.Written = math.NaN(); return nil },
+		func(k *ModelLaunch) error { k.Written = math.Inf(1); return nil },
+		func(k *ModelLaunch) error { k.Time = -1; return nil },
+		func(k *ModelLaunch) error { k.Chunks = -1; return nil },
+	} {
+		r := newRig(t, Options{})
+		s := r.stream("s")
+		f := r.model(bad)
+		r.submit(func(b *cuda.Batch) { b.Launch(s, f, one, 0) })
+		require.ErrorContains(t, r.Sync(bg), "negative or endless")
+	}
 	r := newRig(t, Options{})
-	s := r.stream("s")
-	f := r.model(func(k *ModelLaunch) error { k.Read = -1; return nil })
-	r.submit(func(b *cuda.Batch) { b.Launch(s, f, one, 0) })
-	require.ErrorContains(t, r.Sync(bg), "negative")
 	_, err := r.Model("no such model")
 	require.ErrorIs(t, err, cuda.ErrNotFound)
 }

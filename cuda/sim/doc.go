@@ -18,6 +18,11 @@
 //     addresses are never used twice, so use after free is told too. A kernel
 //     that does it leaves the device dead, as on hardware.
 //
+// What it leaves out: thread blocks are not placed on multiprocessors, so
+// kernels of different streams run side by side from their start and contend
+// for bandwidth alone; a kernel's time comes from the bytes it moves, not from
+// what it computes, unless a model declares a time; caches do not exist.
+//
 // Not there yet, and refused with [cuda.ErrNotSupported]: graphs, stream
 // capture, value writes and waits, host functions, managed and pageable memory.
 package sim

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -86,7 +87,7 @@ func (d *Device) Model(name string) (cuda.Function, error) {
 
 // NewModel makes fn a kernel of this device alone. The name appears in reports.
 func (d *Device) NewModel(name string, fn ModelFunc) (cuda.Function, error) {
-	if err := d.call("look up model", 0); err != nil {
+	if err := d.call("make model", 0); err != nil {
 		return 0, err
 	}
 	defer d.world.Exit()
@@ -107,8 +108,9 @@ func (f *function) beginModel(t *task, c *command) (work, error) {
 	if err := f.model(k); err != nil {
 		return nil, err
 	}
-	if !(k.Read >= 0) || !(k.Written >= 0) || k.Time < 0 || k.Chunks < 0 {
-		return nil, fmt.Errorf("model %s: it declares negative bytes, time or chunks", f.name)
+	if !(k.Read >= 0) || !(k.Written >= 0) || math.IsInf(k.Read+k.Written, 1) || k.Time < 0 || k.Chunks < 0 {
+		return nil, fmt.Errorf("model %s: it declares %g and %g bytes, %v, %d chunks: none may be negative or endless",
+			f.name, k.Read, k.Written, k.Time, k.Chunks)
 	}
 	if k.Chunks == 0 {
 		k.Chunks = d.costs.Chunks
