@@ -186,7 +186,7 @@ func postDominators(blocks []blockRange) []int {
 }
 
 // withJoins returns the code with a join op in front of each block where a
-// branch's lanes meet, and targets and joins set to match.
+// branch's lanes meet, without nops, and with targets and joins set to match.
 func withJoins(code []inst) []inst {
 	blocks, of := cutBlocks(code)
 	idom := postDominators(blocks)
@@ -214,7 +214,11 @@ func withJoins(code []inst) []inst {
 		if meets[b] {
 			out = append(out, inst{op: opJoin, guard: -1, p: -1, q: -1, join: -1, line: code[bl.from].line, srcInst: code[bl.from].srcInst})
 		}
-		out = append(out, code[bl.from:bl.to]...)
+		for _, n := range code[bl.from:bl.to] {
+			if n.op != opNop {
+				out = append(out, n)
+			}
+		}
 	}
 	for i := range out {
 		n := &out[i]

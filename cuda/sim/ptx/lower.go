@@ -108,6 +108,7 @@ func lower(e *entry) (*Kernel, error) {
 	if err := b.finishShared(); err != nil {
 		return nil, err
 	}
+	propagate(b.code, b.k.slots, b.k.fixedSlots)
 	b.k.code = withJoins(b.code)
 	return b.k, nil
 }
