@@ -1,10 +1,3 @@
-// Package layout describes where the blocks of a pool lie in memory: segments
-// of pages, put together by hand. It knows addresses and sizes and no device.
-//
-// Block b of a segment is the Page bytes at Base + b*Stride; the bytes between
-// Page and Stride belong to someone else. The bytes of a block are its pages
-// laid end to end in the order of the table's segments; a [kv.Range] counts in
-// that space.
 package layout
 
 import (

@@ -1,0 +1,41 @@
+// Package layout describes where the blocks of a pool lie in memory: pools,
+// groups of layers, segments of pages. It knows addresses and sizes and no
+// device.
+//
+// A [Table] is a list of segments: block b of a segment is the Page bytes at
+// Base + b*Stride, and the bytes between Page and Stride belong to someone else.
+// The bytes of a block are its pages laid end to end in the order of the
+// table's segments; a [kv.Range] counts in that space. Tables can be written by
+// hand, or come out of a plan:
+//
+//	m, err := layout.LoadConfig("config.json")               // or a Model by hand
+//	p, err := layout.NewPlan(m, layout.Options{TP: 2})       // sizes and groups
+//	n, err := p.Blocks(free)                                 // how many fit
+//	a, err := p.Place(address, n)                            // addresses
+//	zero := a.SegmentsMerged()                               // tables
+//
+// # What goes where
+//
+// All groups of a plan draw block ids from one pool, and memory is one run of
+// bytes: the pages of layer i of every group lie at the same place. A block
+// belongs to one group at a time, so that is sound, and it is why blocks are
+// zeroed: one that held a state comes back as keys and values, and attention
+// that multiplies masked values by zero makes NaN of NaN. [Plan.NeedsZeroing]
+// says whether a model mixes kinds like that, [Plan.Why] says it in words.
+//
+// For a pool of the gate: [Arena.SegmentsMerged] is what zeroing has to write,
+// [Arena.Segments] of a recurrent group what resetting a row has to write, and
+// [Arena.SegmentsAll] every byte that a transfer may touch. Where an attention
+// group is the widest and has no padding the first is the last, up to the
+// cutting into kernel blocks.
+//
+// # Pages of a reduced size
+//
+// A pool of a real model does not fit where the simulator runs. [Plan.Scaled]
+// divides every size by an integer that divides them all, and
+// cuda.AllocOptions.CostScale makes up for it in the cost of everything that
+// touches the memory. The plan keeps its groups, layers and kernel blocks, so
+// the same tables, ids and numbers of segments are at work; [Plan.MaxScale]
+// finds the integer. A page size chosen freely would be smaller still, but then
+// costs were right on average only, and not for each layer.
+package layout

@@ -1,0 +1,333 @@
+package layout
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Plan is the layout of a model's cache on one rank, in sizes: blocks, pages
+// and groups, before there is memory. It is not to be changed, and safe for use
+// by several goroutines. The rules are those of vLLM 0.33.0.
+//
+// All groups draw their blocks from one pool, and layer i of every group lies
+// on the same bytes: a block that held a state comes back as keys and values.
+type Plan struct {
+	Model   *Model
+	Options Options // with defaults filled in
+
+	Groups []Group // in order of their first layer
+	// BlockTokens is the block size of the first attention group, 0 without one.
+	BlockTokens int
+	// BlockBytes is what one block takes in memory: the widest group's pages.
+	BlockBytes uint64
+
+	// NeedsZeroing reports whether new blocks of attention groups have to be
+	// zeroed, and Why says why (or why not) in one line. A model without
+	// attention needs it in name only: there is nothing to zero.
+	NeedsZeroing bool
+	Why          string
+
+	// Scale is what sizes were divided by, 1 but for [Plan.Scaled].
+	Scale uint32
+}
+
+// Group is a set of layers that share a block table: a request holds one list
+// of blocks in each group.
+type Group struct {
+	Kind   Kind // of the first layer, which the others share but for latent indexes
+	Window int  // tokens; of a sliding window
+	// BlockTokens is how many tokens a block spans. In a recurrent group with
+	// StateNone it is the longest sequence, 0 where that is not known.
+	BlockTokens  int
+	KernelTokens int // what the attention kernel pages by; 0 for a recurrent group
+	Ratio        int // kernel blocks in a block, 1 for a recurrent group
+	Pages        []Page
+}
+
+// Bytes returns the sum of the group's pages.
+func (g *Group) Bytes() uint64 {
+	var n uint64
+	for i := range g.Pages {
+		n += g.Pages[i].Bytes
+	}
+	return n
+}
+
+// Page is what one block holds for one layer.
+type Page struct {
+	Layer int    // index in Model.Layers
+	Bytes uint64 // with padding
+	Used  uint64 // without
+	// Heads of keys and values on this rank, of which FirstHead is the first in
+	// the model's count (ranks may share heads). A state has none.
+	Heads, FirstHead int
+	DType            DType // of an attention cache; packed forms by name
+	// Regions are the parts of a state that can be moved and cut by
+	// themselves, in order and without gaps: under ConvSD the convolution state
+	// "conv" as one, under ConvDS its parts by their names, and "temporal".
+	// An attention page has none.
+	Regions []Region
+	// ConvRows and ConvChannels are the shape of the convolution state on this
+	// rank, Temporal that of the temporal state.
+	ConvRows, ConvChannels int
+	Temporal               []int
+	ConvDType, StateDType  DType
+
+	before uint64 // bytes of the group's pages before it
+	tokens int    // in a block
+	perTok uint64 // bytes of a token
+}
+
+// Region is a run of bytes in a page.
+type Region struct {
+	Name     string
+	Off, Len uint64
+}
+
+// Padding returns the bytes of the page that its layer never writes.
+func (p *Page) Padding() uint64 { return p.Bytes - p.Used }
+
+// NewPlan lays out the cache of a model on one rank. Errors wrap [ErrModel] or
+// [ErrOptions].
+func NewPlan(m *Model, o Options) (*Plan, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	if err := o.complete(m); err != nil {
+		return nil, err
+	}
+	pages := make([]Page, len(m.Layers))
+	for i := range m.Layers {
+		if err := shard(m, &o, i, &pages[i]); err != nil {
+			return nil, err
+		}
+	}
+	p := &Plan{Model: m, Options: o, Scale: 1}
+	if err := p.sizeBlocks(pages); err != nil {
+		return nil, err
+	}
+	if err := p.equalize(pages); err != nil {
+		return nil, err
+	}
+	p.group(pages)
+	for i := range p.Groups {
+		if err := p.split(&p.Groups[i]); err != nil {
+			return nil, err
+		}
+		p.BlockBytes = max(p.BlockBytes, p.Groups[i].Bytes())
+	}
+	if err := p.checkOrder(); err != nil {
+		return nil, err
+	}
+	p.decideZeroing()
+	return p, nil
+}
+
+// sizeBlocks picks the tokens of a block and sets the pages' sizes by it.
+func (p *Plan) sizeBlocks(pages []Page) error {
+	m, o := p.Model, &p.Options
+	var state, perTok uint64
+	latent := false
+	for i := range pages {
+		if m.Layers[i].Kind == Recurrent {
+			state = max(state, pages[i].Used)
+		}
+		perTok = max(perTok, pages[i].perTok)
+		latent = latent || m.Layers[i].Kind == LatentAttention
+	}
+	block := uint64(max(o.BlockTokens, o.Kernel.smallest()))
+	if state > 0 && perTok > 0 {
+		if latent {
+			block = max(block, minLatentBlock)
+		}
+		if o.StateMode == StateAlign && o.ExportTokens > 0 {
+			block = lcm(block, uint64(o.ExportTokens))
+		}
+		block *= cdiv(state, block*perTok)
+		block = cdiv(block, uint64(o.Kernel.smallest())) * uint64(o.Kernel.smallest())
+	}
+	if state > 0 && perTok == 0 && o.StateMode == StateAlign && o.BlockTokens == 0 {
+		return optionFault("model %q has no attention layer to take the block size of: block tokens have to be given", m.Name)
+	}
+	if block > MaxTokens {
+		return optionFault("model %q: blocks of %d tokens, want at most %d", m.Name, block, MaxTokens)
+	}
+	for i := range pages {
+		pg := &pages[i]
+		if m.Layers[i].Kind != Recurrent {
+			pg.tokens = int(block)
+			pg.Used = mul(block, pg.perTok)
+		} else if o.StateMode == StateAlign {
+			pg.tokens = int(block)
+		} else {
+			pg.tokens = o.MaxTokens
+		}
+		if pg.Bytes = pg.Used; pg.Bytes > maxPage {
+			return m.fault(i, "a page of %d bytes, want at most %d", pg.Bytes, uint64(maxPage))
+		}
+	}
+	return nil
+}
+
+// minLatentBlock is the least block, in tokens, of a model that has both latent
+// attention and states.
+const minLatentBlock = 128
+
+// oneType reports whether all layers may share one group although their pages
+// differ in size.
+func (p *Plan) oneType() bool {
+	class := func(l *Layer) [2]int {
+		switch l.Kind {
+		case LatentAttention, LatentIndex:
+			return [2]int{int(LatentAttention)}
+		}
+		return [2]int{int(l.Kind), l.Window}
+	}
+	for i := range p.Model.Layers {
+		if class(&p.Model.Layers[i]) != class(&p.Model.Layers[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// equalize gives the pages of all groups one size.
+func (p *Plan) equalize(pages []Page) error {
+	if p.oneType() {
+		return nil
+	}
+	var widest uint64
+	for i := range pages {
+		widest = max(widest, pages[i].Bytes)
+	}
+	for i := range pages {
+		pg := &pages[i]
+		kind := p.Model.Layers[i].Kind
+		switch {
+		case pg.Bytes == widest:
+		case kind.Attention() && widest%pg.Bytes == 0:
+			k := widest / pg.Bytes
+			if k > uint64(MaxTokens/pg.tokens) {
+				return p.Model.fault(i, "a block would have %d x %d tokens", k, pg.tokens)
+			}
+			pg.tokens *= int(k)
+			pg.Used, pg.Bytes = widest, widest
+		case kind == LatentAttention || kind == LatentIndex:
+			return p.Model.fault(i, "pages of %d bytes don't divide the widest of %d", pg.Bytes, widest)
+		default:
+			pg.Bytes = widest
+		}
+	}
+	return nil
+}
+
+// split cuts the group's blocks into those of the attention kernel.
+func (p *Plan) split(g *Group) error {
+	g.Ratio = 1
+	if !g.Kind.Attention() {
+		return nil
+	}
+	o := &p.Options
+	if p.BlockTokens == 0 {
+		p.BlockTokens = g.BlockTokens
+	}
+	if g.KernelTokens = o.Kernel.split(g.BlockTokens); g.KernelTokens == 0 {
+		return optionFault("model %q: blocks of %d tokens, but the backend takes %v", p.Model.Name, g.BlockTokens, o.Kernel)
+	}
+	g.Ratio = g.BlockTokens / g.KernelTokens
+	if g.Ratio == 1 {
+		return nil
+	}
+	if o.Order.BlockOutermost() {
+		return optionFault("model %q: under %v blocks of %d tokens can't be cut into those of %d that the backend takes",
+			p.Model.Name, o.Order, g.BlockTokens, g.KernelTokens)
+	}
+	for i := range g.Pages {
+		if g.Pages[i].Padding() > 0 {
+			return optionFault("model %q: layer %d: a page with padding can't be cut into %d kernel blocks",
+				p.Model.Name, g.Pages[i].Layer, g.Ratio)
+		}
+	}
+	return nil
+}
+
+// checkOrder makes sure that under orders which take pages apart a block means
+// the same bytes to every layer.
+func (p *Plan) checkOrder() error {
+	if !p.Options.Order.splitsPages() {
+		return nil
+	}
+	first := &p.Groups[0].Pages[0]
+	for gi := range p.Groups {
+		g := &p.Groups[gi]
+		for i := range g.Pages {
+			pg := &g.Pages[i]
+			if pg.Heads == 0 || pg.Heads != first.Heads || pg.tokens != first.tokens || pg.Bytes != first.Bytes {
+				return optionFault("model %q: %v takes pages apart by heads, but layer %d differs from layer %d in kind, heads, tokens or page",
+					p.Model.Name, p.Options.Order, pg.Layer, first.Layer)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Plan) decideZeroing() {
+	recurrent, attention := 0, 0
+	var seen []DType
+	for gi := range p.Groups {
+		g := &p.Groups[gi]
+		for i := range g.Pages {
+			if p.Model.Layers[g.Pages[i].Layer].Kind == Recurrent {
+				recurrent++
+				continue
+			}
+			attention++
+			if d := g.Pages[i].DType; !slices.Contains(seen, d) {
+				seen = append(seen, d)
+			}
+		}
+	}
+	switch {
+	case recurrent > 0:
+		p.NeedsZeroing = true
+		p.Why = fmt.Sprintf("%d recurrent layers share blocks with %d attention layers: the bits of a state may read as NaN or Inf",
+			recurrent, attention)
+		if attention == 0 {
+			p.Why = fmt.Sprintf("%d recurrent layers; without attention there is nothing to zero", recurrent)
+		}
+	case len(seen) > 1:
+		p.NeedsZeroing = true
+		p.Why = fmt.Sprintf("attention caches of %v share blocks: the bits of one may read as NaN or Inf in another", seen)
+	default:
+		p.Why = fmt.Sprintf("%d attention layers, all of %v: stale bits are finite numbers, and masked", attention, seen[0])
+	}
+}
+
+// mul multiplies and sticks to the largest value on overflow.
+func mul(factors ...uint64) uint64 {
+	n := uint64(1)
+	for _, f := range factors {
+		if f != 0 && n > math.MaxUint64/f {
+			return math.MaxUint64
+		}
+		n *= f
+	}
+	return n
+}
+
+func cdiv(a, b uint64) uint64 {
+	if a == 0 {
+		return 0
+	}
+	return (a-1)/b + 1
+}
+
+func lcm(a, b uint64) uint64 { return a / gcd(a, b) * b }
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
