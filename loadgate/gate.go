@@ -126,6 +126,8 @@ type Gate struct {
 	// What waits look at without the lock.
 	seen     atomic.Uint64 // the agent's activity before the last polling
 	inFlight atomic.Int64  // length of flying
+	handled  atomic.Uint64 // counts results of transfers that the core was told
+	woke     bool          // waits have something to look at; guarded by the lock
 }
 
 type pool struct {

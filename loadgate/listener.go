@@ -120,16 +120,14 @@ func (g *Gate) note(n notice) {
 	g.notices = append(g.notices, n)
 }
 
-// unlock lets go of the gate and then tells the listener.
+// unlock lets go of the gate, and then wakes waits and tells the listener.
 func (g *Gate) unlock() {
-	if len(g.notices) == 0 {
-		g.mu.Unlock()
-		return
-	}
-	told := g.notices
-	g.notices = nil
-	l := g.listener
+	told, woke, l := g.notices, g.woke, &g.listener
+	g.notices, g.woke = nil, false
 	g.mu.Unlock()
+	if woke {
+		g.clk.Notify()
+	}
 	for i := range told {
 		n := &told[i]
 		switch n.kind {

@@ -114,6 +114,7 @@ func (g *Gate) act() {
 func (g *Gate) tellDone(t *Ticket, err error) {
 	t.err = err
 	t.over.Store(true)
+	g.woke = true
 	g.note(notice{kind: noticeDone, transfer: TransferInfo{Ticket: t, Kind: t.kind, Err: err}})
 	if g.core.TransferState(t.id) == core.Over {
 		g.ended = append(g.ended, t)
@@ -164,6 +165,7 @@ func (g *Gate) drainPosters() int {
 		}
 		g.act()
 	}
+	g.noteHandled(len(g.results))
 	return len(g.results)
 }
 
@@ -210,7 +212,17 @@ func (g *Gate) pollFlying(budget int) (done int) {
 		g.peerLost(l.t, l.err)
 	}
 	g.lost = g.lost[:0]
+	g.noteHandled(done)
 	return done
+}
+
+// noteHandled makes [Gate.Close] look at what is still in flight: another
+// goroutine may have handled the last of it.
+func (g *Gate) noteHandled(n int) {
+	if n > 0 {
+		g.handled.Add(1)
+		g.woke = true
+	}
 }
 
 // ifOver lets go of a ticket whose end nobody is told of any more.
@@ -224,8 +236,9 @@ func (g *Gate) ifOver(t *Ticket) {
 }
 
 // peerLost fails, at the first sign, all that depends on a peer that is gone.
+// A generation of a peer that an agent does not know any more never comes back.
 func (g *Gate) peerLost(t *Ticket, err error) {
-	if !errors.Is(err, nixl.ErrDisconnected) && !errors.Is(err, nixl.ErrStalePeer) {
+	if !errors.Is(err, nixl.ErrDisconnected) && !errors.Is(err, nixl.ErrStalePeer) && !errors.Is(err, nixl.ErrNoPeer) {
 		return
 	}
 	cause := fmt.Errorf("%v: %w", t.peer, err)
@@ -327,6 +340,9 @@ type gateWait struct {
 	t *Ticket
 
 	deaf bool // to the device: it is dead, or does not matter
+
+	draining bool // ends when more than handled results have been handled
+	handled  uint64
 }
 
 func (w *gateWait) over() bool {
@@ -339,6 +355,7 @@ func (w *gateWait) over() bool {
 func (w *gateWait) Done() bool {
 	g := w.g
 	return w.over() || !w.deaf && g.feed.News() || g.posters != nil && g.posters.news.Load() ||
+		w.draining && g.handled.Load() != w.handled ||
 		g.inFlight.Load() > 0 && g.agent.Activity() != g.seen.Load()
 }
 
@@ -373,6 +390,7 @@ func (g *Gate) Close(ctx context.Context) error {
 	}
 	g.unlock()
 	for {
+		handled := g.handled.Load()
 		_, _ = g.Progress(0)
 		if g.Counters().InFlight == 0 {
 			break
@@ -380,7 +398,7 @@ func (g *Gate) Close(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		w := &gateWait{g: g, t: &Ticket{}, deaf: true}
+		w := &gateWait{g: g, t: &Ticket{}, deaf: true, draining: true, handled: handled}
 		if err := g.clk.WaitUntil(ctx, w, clock.Never); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -77,7 +78,8 @@ func TestSoakRealPacer(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			var bad damage
 			for run := range *realRuns {
-				bad = bad.plus(soak(t, mode, *realSeed+uint64(run)))
+				seed := *realSeed + uint64(run)
+				t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { bad = bad.plus(soak(t, mode, seed)) })
 			}
 			t.Logf("%+v", bad)
 			require.Positive(t, bad.used, "no load was used")
