@@ -19,6 +19,12 @@
 // the .shared, .local and .param spaces are offsets from zero; as generic
 // addresses they lie in windows far above any user-space address.
 //
+// Not known, and so refused at load: functions and calls, module variables in
+// .global and .const, initial values, 8-bit registers, half precision,
+// approximate and saturating arithmetic, bar.arrive, textures, and instructions
+// newer than sm_70. Memory is in order and warps change over only at barriers,
+// so orderings, scopes, fences and cache hints are checked and have no effect.
+//
 // Sections named in this package's comments are those of NVIDIA's "Parallel
 // Thread Execution ISA" 7.8.
 package ptx

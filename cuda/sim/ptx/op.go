@@ -156,12 +156,11 @@ var spaceNames = [...]string{"generic", "global", "shared", "local", "param"}
 func (s space) String() string { return spaceNames[s] }
 
 // Where the other spaces lie in the generic address space: far above user-space
-// addresses, one window of 2^32 bytes each.
+// addresses.
 const (
 	windowShared = 0xa1 << 56
 	windowLocal  = 0xa2 << 56
 	windowParam  = 0xa3 << 56
-	windowSize   = 1 << 32
 )
 
 // inst is one lowered instruction. Operands are slots of the register file:
