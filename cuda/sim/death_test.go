@@ -251,6 +251,17 @@ $`, d.Report)
 	require.ErrorAs(t, r.SyncStream(bg, s), &d)
 }
 
+func TestWaitsSayWhatTheyWaitFor(t *testing.T) {
+	r := newRig(t, Options{})
+	a, b := r.stream("compute"), r.stream("")
+	f := r.model(func(k *ModelLaunch) error { k.Time = time.Second; return nil })
+	r.submit(func(x *cuda.Batch) { x.Launch(a, f, one, 0); x.Launch(a, f, one, 0); x.Launch(b, f, one, 0) })
+	r.locked(func() {
+		require.Equal(t, fmt.Sprintf("the end of command 2 of compute, command 1 of stream %#x", uint64(b)), r.drained(nil).String())
+		require.Equal(t, "room for a launch in compute", r.streams[a].room.String())
+	})
+}
+
 type writer struct{ b []byte }
 
 func (w *writer) Write(p []byte) (int, error) { w.b = append(w.b, p...); return len(p), nil }
