@@ -139,6 +139,9 @@ type pool struct {
 // New makes a gate over the device of reg, with kernels loaded into it. The
 // memory of the pools has to be allocated, and outlives the gate.
 func New(reg *event.Registry, set *kernels.Set, o Options) (*Gate, error) {
+	if reg == nil || set == nil {
+		return nil, fmt.Errorf("loadgate: a gate needs a registry and kernels: %w", core.ErrInvalid)
+	}
 	g := &Gate{reg: reg, clk: reg.Clock(), set: set, agent: o.Agent, compute: o.Compute,
 		batch: stream.NewBatch(reg), streams: map[kv.Timeline]*stream.Stream{},
 		peers: map[nixl.Peer]core.Peer{}, limit: o.HoldLimit, listener: o.Listener}

@@ -283,6 +283,9 @@ func (g *Gate) WaitFence(ctx context.Context, f event.Fence) error {
 // move meanwhile. When ctx is done it returns ctx's cause, and the ticket goes
 // on.
 func (g *Gate) WaitTicket(ctx context.Context, t *Ticket) error {
+	if err := g.mine("wait", t); err != nil {
+		return err
+	}
 	g.mu.Lock()
 	if !t.over.Load() {
 		_ = g.core.Hurry(t.id)

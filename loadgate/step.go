@@ -46,9 +46,9 @@ func (g *Gate) GiveUp(p Plan) error {
 func (g *Gate) Submit(p Plan, launch func(*stream.Batch) error, streams ...*stream.Stream) (event.Fence, error) {
 	g.mu.Lock()
 	defer g.unlock()
-	if len(streams) == 0 {
-		g.own[0] = g.compute
-		streams = g.own[:]
+	streams, err := g.orOwn(streams)
+	if err != nil {
+		return event.Fence{}, err
 	}
 	if err := g.begin(p, streams); err != nil {
 		return event.Fence{}, err
@@ -69,7 +69,7 @@ func (g *Gate) Submit(p Plan, launch func(*stream.Batch) error, streams ...*stre
 		g.points = append(g.points, f.Point())
 	}
 	last := b.Len() - len(streams)
-	err := g.submit(b)
+	err = g.submit(b)
 	if err == nil {
 		err = g.core.Submitted(p, g.points...)
 		g.act()
@@ -97,9 +97,9 @@ func (g *Gate) Submit(p Plan, launch func(*stream.Batch) error, streams ...*stre
 func (g *Gate) Start(p Plan, streams ...*stream.Stream) error {
 	g.mu.Lock()
 	defer g.unlock()
-	if len(streams) == 0 {
-		g.own[0] = g.compute
-		streams = g.own[:]
+	streams, err := g.orOwn(streams)
+	if err != nil {
+		return err
 	}
 	if err := g.begin(p, streams); err != nil {
 		return err
@@ -118,9 +118,9 @@ func (g *Gate) Start(p Plan, streams ...*stream.Stream) error {
 func (g *Gate) Finish(p Plan, streams ...*stream.Stream) (event.Fence, error) {
 	g.mu.Lock()
 	defer g.unlock()
-	if len(streams) == 0 {
-		g.own[0] = g.compute
-		streams = g.own[:]
+	streams, err := g.orOwn(streams)
+	if err != nil {
+		return event.Fence{}, err
 	}
 	g.batch.Reset()
 	g.marks, g.points = g.marks[:0], g.points[:0]
@@ -133,13 +133,27 @@ func (g *Gate) Finish(p Plan, streams ...*stream.Stream) (event.Fence, error) {
 		g.batch.Reset()
 		return event.Fence{}, err
 	}
-	err := g.submit(g.batch)
+	err = g.submit(g.batch)
 	if err != nil {
 		for _, s := range streams {
 			g.unmarked(s)
 		}
 	}
 	return g.marks[0], err
+}
+
+// orOwn returns the streams of a step: the gate's own where none is named.
+func (g *Gate) orOwn(streams []*stream.Stream) ([]*stream.Stream, error) {
+	if len(streams) == 0 {
+		g.own[0] = g.compute
+		return g.own[:], nil
+	}
+	for i, s := range streams {
+		if s == nil {
+			return nil, fmt.Errorf("loadgate: stream %d of the step is nil: %w", i, core.ErrInvalid)
+		}
+	}
+	return streams, nil
 }
 
 // begin fills the batch up to where the step's own commands go.

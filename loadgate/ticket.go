@@ -104,6 +104,9 @@ func (g *Gate) transfer(kind core.Kind, h Holder, tr nixl.Transfer) (*Ticket, er
 	if g.agent == nil {
 		return nil, fmt.Errorf("loadgate: %v: the gate has no agent: %w", kind, core.ErrInvalid)
 	}
+	if tr == nil {
+		return nil, fmt.Errorf("loadgate: %v: no transfer: %w", kind, core.ErrInvalid)
+	}
 	spec := tr.Spec()
 	if want := nixl.Read; kind == core.Store && spec.Op != nixl.Write || kind == core.Load && spec.Op != want {
 		return nil, fmt.Errorf("loadgate: %v by a %v: %w", kind, spec.Op, core.ErrInvalid)
@@ -247,6 +250,9 @@ func (g *Gate) find(d *nixl.Descriptor) (core.Piece, error) {
 func (g *Gate) Cancel(t *Ticket) (withdrawn bool, err error) {
 	g.mu.Lock()
 	defer g.unlock()
+	if err := g.mine("cancel", t); err != nil {
+		return false, err
+	}
 	if t.over.Load() {
 		return false, fmt.Errorf("loadgate: cancel %v: %w", t.id, core.ErrState)
 	}
@@ -259,6 +265,13 @@ func (g *Gate) Cancel(t *Ticket) (withdrawn bool, err error) {
 	}
 	g.act()
 	return withdrawn, nil
+}
+
+func (g *Gate) mine(op string, t *Ticket) error {
+	if t == nil || t.g != g {
+		return fmt.Errorf("loadgate: %s: not a ticket of this gate: %w", op, core.ErrInvalid)
+	}
+	return nil
 }
 
 // takeBack stops a ticket that no poster has entered the transport with.
