@@ -170,6 +170,28 @@ func TestOpenPlanKeepsBlocks(t *testing.T) {
 	require.True(t, info.Wet)
 }
 
+// TestExtraTenancyStaysWithItsPlan: a block that a plan names singly does not
+// come back before the plan is closed, and carries its mark.
+func TestExtraTenancyStaysWithItsPlan(t *testing.T) {
+	c := newCore(t, PerBlock, Pool{Name: "kv", Blocks: 4, BlockBytes: 100})
+	h, err := c.Hold(0, []kv.Tenancy{ten(1, 1)})
+	require.NoError(t, err)
+	p, err := c.Plan(nil, []Access{{Tenancy: ten(1, 1), Range: kv.WholeBlock}})
+	require.NoError(t, err)
+	require.NoError(t, c.Drop(h))
+	require.NoError(t, c.Retire(0, []kv.Tenancy{ten(1, 1)}))
+	require.Empty(t, c.Reusable(0, nil))
+	_, _, err = c.Begin(p)
+	require.NoError(t, err)
+	require.NoError(t, c.Submitted(p, kv.Point{Timeline: 1, Seq: 1}))
+	require.Equal(t, []kv.Tenancy{ten(1, 1)}, c.Reusable(0, nil))
+	h, err = c.Hold(0, []kv.Tenancy{ten(1, 2)})
+	require.NoError(t, err)
+	_, err = c.Transfer(TransferRequest{Holder: h, Pieces: []Piece{{Tenancy: ten(1, 2), Bytes: kv.WholeBlock}}})
+	require.NoError(t, err)
+	require.Equal(t, 1, c.Counters().Held, "the step that the plan was for still runs")
+}
+
 // TestDryAndWet: blocks whose uses have fired are not in the launch of blocks
 // whose uses have not.
 func TestDryAndWet(t *testing.T) {
