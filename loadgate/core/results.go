@@ -33,6 +33,10 @@ func (c *Core) PostFailed(t Transfer, cause error, quiet bool) error {
 	if c.tickets[i].state != Posting {
 		return refuse("post failed", fmt.Sprintf("%v is %v", t, c.tickets[i].state), ErrState)
 	}
+	if quiet && c.tickets[i].told && errors.Is(cause, ErrCanceled) {
+		c.counts.Abandoned-- // the cancel was in time after all
+		c.counts.Withdrawn++
+	}
 	return c.failed(i, cause, quiet)
 }
 
@@ -226,6 +230,12 @@ func (c *Core) missing(i int32, pc *piece, cause error) {
 		hd.told = c.tickets[i].number
 		c.emit(Action{Kind: TellFailed, Transfer: c.transferOf(i), Holder: c.handleOf(k), Err: cause})
 	}
+}
+
+// missed reports whether a load did not bring some of the bytes, and nothing
+// has since.
+func (c *Core) missed(b int32, bytes kv.Range) bool {
+	return c.blocks[b].lost && c.blocks[b].hole.Overlaps(bytes)
 }
 
 func hull(a, b kv.Range) kv.Range {

@@ -246,6 +246,9 @@ func (c *Core) addPiece(i, holder int32, p *Piece) error {
 	if bytes.Len == 0 || bytes.Off > size || bytes.Len > size-bytes.Off {
 		return c.blockError(op, b, p.Tenancy.Generation, fmt.Errorf("bytes %v of %d: %w", bytes, size, ErrInvalid))
 	}
+	if c.tickets[i].kind == Store && c.missed(b, bytes) {
+		return c.blockError(op, b, p.Tenancy.Generation, ErrLost)
+	}
 	for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
 		o := &c.pieces[q]
 		if !o.bytes.Overlaps(bytes) {
@@ -376,6 +379,10 @@ func (c *Core) listFences(i int32) bool {
 		}
 		if k := c.planBefore(pc.block, tk.kind, tk.number); k >= 0 {
 			c.waitOn(i, waitPlan, k, &c.plans[k].waiters)
+			return false
+		}
+		if tk.kind == Store && c.missed(pc.block, pc.bytes) { // the load that it waited for
+			c.end(i, c.blockError("store", pc.block, bl.gen, ErrLost))
 			return false
 		}
 		s = c.union(s, c.uses(pc.block))

@@ -465,7 +465,7 @@ func (w *twin) transfer(t *rapid.T) {
 		require.ErrorIs(t, err, ErrInvalid)
 		return
 	}
-	if errors.Is(err, ErrPoisoned) {
+	if errors.Is(err, ErrPoisoned) || tr.kind == Store && errors.Is(err, ErrLost) {
 		return
 	}
 	require.NoError(t, err)
