@@ -55,6 +55,17 @@ func (w *waiters) done() {
 	w.moving.Wait()
 }
 
+// long is how long a step runs that no test lives to see the end of, however
+// busy the machine is.
+const long = 30 * time.Second
+
+// kill ends a device whose work nobody will wait for.
+func kill(t *testing.T, r *rig) {
+	require.NoError(t, r.dev.Kill(cuda.ErrECC, "the step is not waited for"))
+	_, err := r.reg.Poll()
+	require.ErrorIs(t, err, cuda.ErrECC)
+}
+
 // heldLoads are n loads into blocks that a step of that length still uses.
 func heldLoads(t *testing.T, r *rig, f *flow, n int, d time.Duration) (tickets []*loadgate.Ticket) {
 	q := f.admit(t, n, false)
@@ -84,7 +95,7 @@ func TestCloseRealPacer(t *testing.T) {
 		t.Run("run", func(t *testing.T) {
 			r := newRig(t, core.PerBlock, true, func(o *loadgate.Options) { o.Posters = 2 })
 			f := newFlow(r)
-			tickets := heldLoads(t, r, f, 5, 50*time.Millisecond)
+			tickets := heldLoads(t, r, f, 5, 300*time.Millisecond) // Close frees memory, which waits for the step
 			tickets = append(tickets, freeLoads(t, r, f, 5)...)
 			last := r.alloc(1)
 			h, err := r.gate.Hold(0, last)
@@ -130,7 +141,7 @@ func TestCancelWakesWaiter(t *testing.T) {
 	q := f.admit(t, 1, false)
 	plan, err := r.gate.Plan([]loadgate.Holder{q.holder})
 	require.NoError(t, err)
-	_, err = r.gate.Submit(plan, f.step(200*time.Millisecond, q))
+	_, err = r.gate.Submit(plan, f.step(long, q))
 	require.NoError(t, err)
 	quickest := time.Hour
 	for range 10 {
@@ -149,6 +160,7 @@ func TestCancelWakesWaiter(t *testing.T) {
 		quickest = min(quickest, woken-at)
 	}
 	require.Less(t, quickest, 2*time.Millisecond)
+	kill(t, r)
 }
 
 // TestDeathRealPacer lets the device die with loads held: all waiters are told
@@ -160,7 +172,7 @@ func TestDeathRealPacer(t *testing.T) {
 			f := newFlow(r)
 			var posts atomic.Int64
 			r.fabric.Inject(func(softnic.TransferInfo) softnic.Fault { posts.Add(1); return softnic.Fault{} })
-			tickets := heldLoads(t, r, f, 10, time.Second)
+			tickets := heldLoads(t, r, f, 10, long)
 			w := wait(t, r, tickets)
 			require.NoError(t, r.dev.Clock().(clock.Clock).Sleep(t.Context(), 100*time.Microsecond))
 			require.NoError(t, r.dev.Kill(cuda.ErrECC, "test"))
@@ -180,8 +192,8 @@ func TestPeerLostRealPacer(t *testing.T) {
 		t.Run("run", func(t *testing.T) {
 			r := newRig(t, core.PerBlock, true, func(o *loadgate.Options) { o.Posters, o.PerPeer = 2, 2 })
 			f := newFlow(r)
-			r.fabric.Inject(func(softnic.TransferInfo) softnic.Fault { return softnic.Fault{Kind: softnic.Slow, Factor: 1000} })
-			tickets := heldLoads(t, r, f, 5, 20*time.Millisecond)
+			r.fabric.Inject(func(softnic.TransferInfo) softnic.Fault { return softnic.Fault{Kind: softnic.Slow, Factor: 1e7} })
+			tickets := heldLoads(t, r, f, 5, long)
 			tickets = append(tickets, freeLoads(t, r, f, 5)...)
 			w := wait(t, r, tickets)
 			require.NoError(t, r.dev.Clock().(clock.Clock).Sleep(t.Context(), 300*time.Microsecond))
@@ -192,6 +204,7 @@ func TestPeerLostRealPacer(t *testing.T) {
 				require.True(t, i >= 5 && err == nil || errors.Is(err, core.ErrPeerLost) ||
 					errors.Is(err, nixl.ErrDisconnected) || errors.Is(err, nixl.ErrNoPeer), "%d: %v", i, err)
 			}
+			kill(t, r)
 		})
 	}
 }

@@ -27,7 +27,7 @@ func TestRace(t *testing.T) {
 		{"-rounds", "20"},
 		{"-rounds", "20", "-seed", "0"},
 		{"-rounds", "20", "-seed", "7"},
-		{"-rounds", "5", "-pacer", "real"},
+		{"-rounds", "10", "-pacer", "real"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			status, out, errs := race(append(args, "-json")...)
