@@ -238,6 +238,17 @@ func (c *Core) missed(b int32, bytes kv.Range) bool {
 	return c.blocks[b].lost && c.blocks[b].hole.Overlaps(bytes)
 }
 
+// healing reports whether a load that will bring all the missing bytes is under
+// way.
+func (c *Core) healing(b int32) bool {
+	for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
+		if tk := &c.tickets[c.pieces[q].ticket]; tk.kind == Load && !tk.told && c.pieces[q].bytes.Contains(c.blocks[b].hole) {
+			return true
+		}
+	}
+	return false
+}
+
 func hull(a, b kv.Range) kv.Range {
 	off := min(a.Off, b.Off)
 	return kv.Range{Off: off, Len: max(a.End(), b.End()) - off}

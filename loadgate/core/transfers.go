@@ -246,7 +246,7 @@ func (c *Core) addPiece(i, holder int32, p *Piece) error {
 	if bytes.Len == 0 || bytes.Off > size || bytes.Len > size-bytes.Off {
 		return c.blockError(op, b, p.Tenancy.Generation, fmt.Errorf("bytes %v of %d: %w", bytes, size, ErrInvalid))
 	}
-	if c.tickets[i].kind == Store && c.missed(b, bytes) {
+	if c.tickets[i].kind == Store && c.missed(b, bytes) && !c.healing(b) {
 		return c.blockError(op, b, p.Tenancy.Generation, ErrLost)
 	}
 	for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
