@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,9 @@ import (
 
 const scenarios = "testdata/scenarios"
 
-var scenarioSeeds = flag.Int("scenario.seeds", 12, "how many seeds each scenario runs under in each mode")
+var scenarioSeeds = flag.Int("scenario.seeds", 4, "how many seeds each scenario runs under in each mode")
+
+var scenarioRandom = flag.Int("scenario.random", 60, "how many random scripts are run in each gated mode")
 
 // TestScenarios runs the stories of testdata/scenarios and compares their
 // traces. In a file, `script` takes the statements that follow it, and `run
@@ -119,5 +122,45 @@ func TestScenarioSeeds(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestScenarioRandom runs scripts made at random, in every gated mode. What
+// fails is printed as a script that is as short as taking lines away makes it,
+// to be put into a file of testdata/scenarios.
+func TestScenarioRandom(t *testing.T) {
+	run := func(text string, mode core.Mode, seed uint64) string {
+		s, err := scenario.Parse(text)
+		if err != nil {
+			return ""
+		}
+		res, err := scenario.Run(s, scenario.Options{Mode: &mode, Seed: seed})
+		switch {
+		case err != nil:
+			return err.Error()
+		case len(res.Corrupted) > 0:
+			return res.String()
+		}
+		return ""
+	}
+	for seed := range uint64(*scenarioRandom) {
+		text := scenario.Random(seed, 40)
+		for _, mode := range core.Modes() {
+			if !mode.Gated() {
+				continue
+			}
+			if run(text, mode, seed) == "" {
+				continue
+			}
+			lines := strings.Split(text, "\n")
+			for i := len(lines) - 1; i >= 0; i-- {
+				fewer := slices.Delete(slices.Clone(lines), i, i+1)
+				if run(strings.Join(fewer, "\n"), mode, seed) != "" {
+					lines = fewer
+				}
+			}
+			text = strings.Join(lines, "\n")
+			t.Fatalf("random script %d, %v:\n%s\n----\n%s", seed, mode, text, run(text, mode, seed))
+		}
 	}
 }

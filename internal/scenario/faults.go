@@ -89,7 +89,7 @@ func (r *run) failCommand(c faultdev.Call) error {
 			return nil
 		}
 		r.failOps = append(r.failOps[:k], r.failOps[k+1:]...)
-		r.lostLaunch = r.lostLaunch || op == cuda.OpLaunch
+		r.lostLaunch = true
 		return &cuda.Error{Code: cuda.ErrOutOfMemory, Op: fmt.Sprint(c.Op), Detail: "injected"}
 	}
 	return nil

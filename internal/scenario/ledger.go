@@ -13,6 +13,7 @@ const (
 	zeroed  = 0
 	garbage = 0xff // what fresh memory of the simulator holds
 	anyByte = -1   // in a ledger: nobody promised anything
+	lost    = -2   // in a ledger: a load did not bring it, and no step may read it
 )
 
 // cell is what the ledger knows of one tenancy.
@@ -52,10 +53,10 @@ func (c *cell) set(bytes kv.Range, writer int16) {
 	}
 }
 
-// differ compares content with what was promised.
-func differ(want []int16, have []byte) bool {
+// differ compares content with what was promised. used: somebody relies on it.
+func differ(want []int16, have []byte, used bool) bool {
 	for i, w := range want {
-		if w != anyByte && w != int16(have[i]) {
+		if w != anyByte && w != int16(have[i]) && (w != lost || used) {
 			return true
 		}
 	}
@@ -73,6 +74,8 @@ func (ws writers) name(w int16) string {
 		return "garbage"
 	case w == anyByte:
 		return "anything"
+	case w == lost:
+		return "(lost)"
 	case int(w) <= len(ws):
 		return ws[w-1]
 	}

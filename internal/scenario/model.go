@@ -74,7 +74,7 @@ func (st *step) chunk(m *sim.Memory, i int) error {
 				return err
 			}
 		}
-		if !b.wrong && differ(b.want, buf) {
+		if !b.wrong && differ(b.want, buf, true) {
 			b.wrong = true
 			st.r.corrupt(b.c, fmt.Sprintf("%s reads %s: %s instead of %s", st.name, b.c.name,
 				st.r.writers.describeBytes(buf), st.r.writers.describe(b.want)))

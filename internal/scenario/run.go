@@ -64,7 +64,9 @@ type run struct {
 	holders   map[string]*holder
 	plans     map[string]*plan
 	transfers map[string]*transfer
-	current   []*cell // by block id: whose tenancy it is
+	current   []*cell  // by block id: whose tenancy it is
+	number    int      // of the newest plan or transfer
+	launched  []uint64 // steps, by their numbers
 
 	mu         sync.Mutex // guards what follows, which steps and faults use
 	trace      []string
@@ -73,7 +75,7 @@ type run struct {
 	aliases    map[string]string
 	making     string // the transfer that is being handed in
 	failOps    []failure
-	lostLaunch bool // one was made to fail
+	lostLaunch bool // a batch was cut short
 	faults     []fault
 	ended      []*loadgate.Ticket // not entered into the ledger yet
 }
@@ -87,7 +89,9 @@ type plan struct {
 	p       loadgate.Plan
 	holders []*holder
 	extra   []*cell
+	bytes   kv.Range // of those
 	fence   event.Fence
+	number  int // plans and transfers, in their common order
 }
 
 // failed says in the trace that a call was refused or went wrong. It is no
@@ -132,6 +136,9 @@ func Run(s *Script, o Options) (res *Result, err error) {
 	}
 	r.nameTimelines()
 	defer func() {
+		for _, n := range r.launched {
+			steps.Delete(n)
+		}
 		if cerr := r.rig.close(r.quiet); err == nil && cerr != nil {
 			res, err = nil, fmt.Errorf("scenario: close: %w", cerr)
 		}
@@ -141,6 +148,9 @@ func Run(s *Script, o Options) (res *Result, err error) {
 			return nil, fmt.Errorf("scenario: line %d: %q: %w", st.line, st.text, err)
 		}
 	}
+	r.mu.Lock()
+	r.failOps, r.faults = nil, nil // those that met nothing
+	r.mu.Unlock()
 	if err := r.sweep(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
@@ -399,7 +409,7 @@ func (r *run) compare(c *cell, when string) (string, error) {
 		return "", err
 	}
 	found := r.writers.describeBytes(have)
-	if differ(c.want, have) {
+	if differ(c.want, have, false) {
 		r.corrupt(c, fmt.Sprintf("%s is %s instead of %s %s", c.name, found, r.writers.describe(c.want), when))
 	}
 	return found, nil

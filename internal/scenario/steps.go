@@ -28,7 +28,8 @@ var stepVerbs = []*verb{
 }
 
 func (r *run) plan(st *statement) (string, error) {
-	p := &plan{}
+	r.number++
+	p := &plan{number: r.number}
 	var hs []loadgate.Holder
 	for _, name := range list(st.args[1].word) {
 		h, err := r.holder(name)
@@ -50,7 +51,7 @@ func (r *run) plan(st *statement) (string, error) {
 	for _, c := range extra {
 		as = append(as, loadgate.Access{Tenancy: c.t, Range: bytes, Write: true})
 	}
-	p.extra = extra
+	p.extra, p.bytes = extra, bytes
 	if p.p, err = r.rig.gate.Plan(hs, as...); err != nil {
 		return "", refusal(err)
 	}
@@ -75,6 +76,11 @@ func (p *plan) cells() []*cell {
 		}
 	}
 	return cells
+}
+
+// holds reports whether a holder of the plan has the block.
+func (p *plan) holds(c *cell) bool {
+	return slices.ContainsFunc(p.holders, func(h *holder) bool { return slices.Contains(h.cells, c) })
 }
 
 func (r *run) submit(st *statement) (string, error) {
@@ -121,6 +127,13 @@ func (r *run) submit(st *statement) (string, error) {
 			}
 			late = append(late, c.zeroed)
 		}
+		if !p.holds(c) { // it says nothing of the other bytes
+			for i := range b.want {
+				if at := uint64(i); at < p.bytes.Off || at >= p.bytes.End() {
+					b.want[i] = anyByte
+				}
+			}
+		}
 		if !slices.Contains(reads, c) {
 			for i := range b.want {
 				b.want[i] = anyByte
@@ -128,11 +141,15 @@ func (r *run) submit(st *statement) (string, error) {
 		}
 		if slices.Contains(writes, c) {
 			b.writes = bytes
-			late = append(late, func() { c.set(bytes, s.writer) })
+			late = append(late, func() {
+				c.set(bytes, s.writer)
+				r.sentAfter(p.number, c, bytes, s.writer)
+			})
 		}
 		s.blocks = append(s.blocks, b)
 	}
 	steps.Store(s.number, s)
+	r.launched = append(r.launched, s.number)
 	p.fence, err = r.rig.gate.Submit(p.p, func(b *stream.Batch) error {
 		binary.LittleEndian.PutUint64(b.Launch(r.rig.compute, r.rig.step, one, 8), s.number)
 		return nil

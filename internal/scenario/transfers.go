@@ -32,6 +32,7 @@ type transfer struct {
 	at     uint64    // offset of its bytes at the peer
 	want   [][]int16 // of a store: what has to arrive, by block
 	over   bool
+	number int
 }
 
 func (r *run) load(st *statement) (string, error) {
@@ -56,9 +57,8 @@ func (r *run) load(st *statement) (string, error) {
 	}
 	// What the load does not cover of a block that nobody zeroed is zeroed.
 	for _, c := range t.cells {
-		if c.dirty && !t.whole {
-			c.zeroed()
-			c.asked = true
+		if !t.whole {
+			r.cleaned(c)
 		}
 		c.set(t.bytes, anyByte)
 	}
@@ -75,11 +75,23 @@ func (r *run) store(st *statement) (string, error) {
 		return "", refusal(err)
 	}
 	for _, c := range t.cells {
+		r.cleaned(c)
 		want := make([]int16, t.bytes.Len)
 		copy(want, c.want[t.bytes.Off:])
 		t.want = append(t.want, want)
 	}
 	return "", nil
+}
+
+// cleaned takes in that the gate zeroes a dirty block before a transfer. Whether
+// it does is the gate's to say, since a block that another transfer may touch is
+// left as it is; what the block holds then is not.
+func (r *run) cleaned(c *cell) {
+	if i, err := r.rig.gate.Block(0, c.t.Block); err == nil && c.dirty && !i.Dirty {
+		c.zeroed()
+		c.asked = true
+		r.underWay()
+	}
 }
 
 // prepare makes the transport's part of a transfer.
@@ -88,7 +100,8 @@ func (r *run) prepare(st *statement, kind string, op nixl.Op, with string) (*tra
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	t := &transfer{name: st.args[0].word, kind: kind, bytes: whole, whole: true}
+	r.number++
+	t := &transfer{name: st.args[0].word, kind: kind, bytes: whole, whole: true, number: r.number}
 	if t.cells, err = r.cells(st.args[2].blocks); err != nil {
 		return nil, nil, nil, err
 	}
@@ -153,10 +166,10 @@ func (r *run) settle() {
 	r.mu.Lock()
 	ended := r.ended
 	r.ended = nil
-	lost := r.lostLaunch
+	failed := r.lostLaunch
 	r.lostLaunch = false
 	r.mu.Unlock()
-	if lost { // the launches behind the one that failed are not there either
+	if failed { // the launches behind the one that failed are not there either
 		for _, c := range r.current {
 			if c != nil && c.asked {
 				c.unzeroed(!r.spec.clean)
@@ -170,6 +183,12 @@ func (r *run) settle() {
 		}
 		t.over = true
 		if ticket.Err() != nil {
+			if t.kind == "load" {
+				for _, c := range t.cells {
+					c.set(t.bytes, lost)
+					r.sentAfter(t.number, c, t.bytes, lost)
+				}
+			}
 			continue
 		}
 		if t.kind == "store" {
@@ -178,10 +197,15 @@ func (r *run) settle() {
 		}
 		for _, c := range t.cells {
 			c.set(t.bytes, t.writer)
+			r.sentAfter(t.number, c, t.bytes, t.writer)
 			c.dirty = c.dirty && !t.whole
 		}
 	}
-	// Loads that are not over may be writing.
+	r.underWay()
+}
+
+// underWay takes in that loads which are not over may be writing.
+func (r *run) underWay() {
 	for _, t := range r.transfers {
 		if !t.over && t.kind == "load" {
 			for _, c := range t.cells {
@@ -200,13 +224,33 @@ func (r *run) transferOf(ticket *loadgate.Ticket) *transfer {
 	return nil
 }
 
+// sentAfter enters what a plan or a load brought into the stores that wait for
+// it: those that were asked for later, and before it was over.
+func (r *run) sentAfter(number int, c *cell, bytes kv.Range, writer int16) {
+	for _, t := range r.transfers {
+		if t.kind != "store" || t.over || t.number < number {
+			continue
+		}
+		for i, sent := range t.cells {
+			if sent != c {
+				continue
+			}
+			for k := range t.want[i] {
+				if at := t.bytes.Off + uint64(k); at >= bytes.Off && at < bytes.End() {
+					t.want[i][k] = writer
+				}
+			}
+		}
+	}
+}
+
 // arrived compares what a store brought to the peer.
 func (r *run) arrived(t *transfer) {
 	at := t.at
 	for i, c := range t.cells {
 		have := t.peer.host.Bytes()[at : at+t.bytes.Len]
 		at += t.bytes.Len
-		if differ(t.want[i], have) {
+		if differ(t.want[i], have, true) {
 			r.corrupt(c, fmt.Sprintf("%s brought %s: %s instead of %s", t.name, c.name,
 				r.writers.describeBytes(have), r.writers.describe(t.want[i])))
 		}
