@@ -150,12 +150,17 @@ func Run(s *Script, o Options) (res *Result, err error) {
 	}
 	r.mu.Lock()
 	r.failOps, r.faults = nil, nil // those that met nothing
+	at := len(r.trace)
+	r.trace = append(r.trace, "(end)")
 	r.mu.Unlock()
 	if err := r.sweep(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.trace) == at+1 {
+		r.trace = r.trace[:at] // nothing happened any more
+	}
 	return &Result{Mode: r.spec.mode, Trace: r.trace, Corrupted: r.corrupted, Counters: r.rig.gate.Counters()}, nil
 }
 
