@@ -125,7 +125,7 @@ func (c *config) fail(key string, err error) {
 		return
 	}
 	v, _ := c.raw(key)
-	value := string(v)
+	value := strings.Join(strings.Fields(string(v)), " ")
 	if len(value) > 80 {
 		value = strings.ToValidUTF8(value[:80], "") + "..."
 	}
