@@ -2,16 +2,19 @@ package loadgate_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/nixl"
@@ -23,6 +26,25 @@ type flow struct {
 	*rig
 	rand  *rand.Rand
 	model cuda.Function
+	// slowPosts makes posting take some time, so that loads queue for a poster.
+	slowPosts bool
+}
+
+// watched is a transfer that must not be posted once Cancel has said that it
+// withdrew it.
+type watched struct {
+	nixl.Transfer
+	rig       *rig
+	cost      time.Duration
+	withdrawn atomic.Bool
+}
+
+func (w *watched) Post() error {
+	assert.False(w.rig.t, w.withdrawn.Load(), "posted after it was withdrawn")
+	if w.cost > 0 {
+		_ = w.rig.dev.Clock().(clock.Clock).Sleep(context.Background(), w.cost)
+	}
+	return w.Transfer.Post()
 }
 
 // request is blocks with or without a load into them.
@@ -30,6 +52,7 @@ type request struct {
 	blocks []kv.Tenancy
 	holder loadgate.Holder
 	load   *loadgate.Ticket
+	read   *watched
 	shared bool // others look at the ticket, too
 	source int  // the page of the peer's memory that the first page came from
 	steps  int  // that used it
@@ -63,7 +86,11 @@ func (f *flow) admit(t *testing.T, n int, load bool) *request {
 	}
 	tr, err := f.agent.NewTransfer(spec)
 	require.NoError(t, err)
-	q.load, err = f.gate.Load(q.holder, tr)
+	q.read = &watched{Transfer: tr, rig: f.rig}
+	if f.slowPosts {
+		q.read.cost = time.Duration(f.rand.IntN(200)) * time.Microsecond
+	}
+	q.load, err = f.gate.Load(q.holder, q.read)
 	require.NoError(t, err)
 	return q
 }

@@ -100,6 +100,7 @@ func soak(t *testing.T, mode loadgate.Mode, seed uint64) damage {
 	const steps = 150
 	r := newRig(t, mode, true, func(o *loadgate.Options) { o.Posters, o.PerPeer = 3, 2 })
 	f := newFlow(r)
+	f.slowPosts = true
 	f.rand = rand.New(rand.NewPCG(seed, 0))
 	faults := rand.New(rand.NewPCG(seed, 1)) // used with the machine locked
 	r.fabric.Inject(func(softnic.TransferInfo) softnic.Fault {
@@ -113,7 +114,7 @@ func soak(t *testing.T, mode loadgate.Mode, seed uint64) damage {
 
 	ctx, stop := context.WithCancel(t.Context())
 	var others sync.WaitGroup
-	shared := make(chan *loadgate.Ticket, steps*4) // never released: whoever got one may look at it
+	shared := make(chan sharedLoad, steps*4) // never released: whoever got one may look at it
 	others.Go(func() { cancels(ctx, t, r, shared, seed) })
 	others.Go(func() { looks(ctx, t, r) })
 	others.Go(func() {
@@ -143,29 +144,40 @@ func soak(t *testing.T, mode loadgate.Mode, seed uint64) damage {
 	return bad
 }
 
+// sharedLoad is a load that others than the engine look at, too.
+type sharedLoad struct {
+	ticket *loadgate.Ticket
+	read   *watched
+}
+
 // cancels waits for tickets or cancels them, at any moment of their lives.
-func cancels(ctx context.Context, t *testing.T, r *rig, tickets <-chan *loadgate.Ticket, seed uint64) {
+func cancels(ctx context.Context, t *testing.T, r *rig, loads <-chan sharedLoad, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	for {
-		var ticket *loadgate.Ticket
+		var load sharedLoad
 		select {
-		case ticket = <-tickets:
+		case load = <-loads:
 		case <-ctx.Done():
 			return
 		}
+		ticket := load.ticket
 		if rnd.IntN(2) == 0 {
 			err := r.gate.WaitTicket(ctx, ticket)
 			assert.True(t, err == nil || ctx.Err() != nil || errors.Is(err, ticket.Err()), "%v", err)
 			continue
 		}
 		_ = r.dev.Clock().(clock.Clock).Sleep(ctx, time.Duration(rnd.IntN(400))*time.Microsecond)
-		if _, err := r.gate.Cancel(ticket); err != nil {
+		withdrawn, err := r.gate.Cancel(ticket)
+		if err != nil {
 			assert.ErrorIs(t, err, core.ErrState)
 			continue
 		}
+		if withdrawn {
+			load.read.withdrawn.Store(true)
+		}
 		assert.True(t, ticket.Done())
 		assert.ErrorIs(t, ticket.Err(), core.ErrCanceled)
-		_, err := r.gate.Cancel(ticket)
+		_, err = r.gate.Cancel(ticket)
 		assert.ErrorIs(t, err, core.ErrState)
 	}
 }
@@ -185,7 +197,7 @@ func looks(ctx context.Context, t *testing.T, r *rig) {
 }
 
 // engine runs steps, always one ahead of the output that it waits for.
-func (f *flow) engine(t *testing.T, steps int, share chan<- *loadgate.Ticket) (d damage) {
+func (f *flow) engine(t *testing.T, steps int, share chan<- sharedLoad) (d damage) {
 	var loading, loaded, running []*request
 	var output event.Fence
 	for range steps {
@@ -201,7 +213,7 @@ func (f *flow) engine(t *testing.T, steps int, share chan<- *loadgate.Ticket) (d
 				running = append(running, q)
 			} else {
 				if q.shared = f.rand.IntN(2) == 0; q.shared {
-					share <- q.load
+					share <- sharedLoad{q.load, q.read}
 				}
 				loading = append(loading, q)
 			}
