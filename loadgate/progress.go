@@ -375,7 +375,8 @@ func (w *gateWait) String() string {
 // which wraps [core.ErrPoisoned]; the gate is closed all the same. A second
 // Close does nothing.
 //
-// Work of the gate that is still in its streams is waited for.
+// Work that is still on the device is waited for: the gate frees memory of its
+// own there, which waits as cuMemFree does.
 func (g *Gate) Close(ctx context.Context) error {
 	g.mu.Lock()
 	if g.released {
