@@ -19,9 +19,9 @@ import (
 
 const scenarios = "testdata/scenarios"
 
-var scenarioSeeds = flag.Int("scenario.seeds", 4, "how many seeds each scenario runs under in each mode")
+var scenarioSeeds = flag.Int("scenario.seeds", 3, "how many seeds each scenario runs under in each mode")
 
-var scenarioRandom = flag.Int("scenario.random", 60, "how many random scripts are run in each gated mode")
+var scenarioRandom = flag.Int("scenario.random", 25, "how many random scripts are run in each gated mode")
 
 // TestScenarios runs the stories of testdata/scenarios and compares their
 // traces. In a file, `script` takes the statements that follow it, and `run
@@ -144,7 +144,7 @@ func TestScenarioRandom(t *testing.T) {
 		return ""
 	}
 	for seed := range uint64(*scenarioRandom) {
-		text := scenario.Random(seed, 40)
+		text := scenario.Random(seed, 20+int(seed%4)*30)
 		for _, mode := range core.Modes() {
 			if !mode.Gated() {
 				continue

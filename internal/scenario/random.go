@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -35,11 +36,13 @@ type generator struct {
 	transfers []string
 }
 
-// group is a holder and its blocks.
+// group is a holder and its blocks, each as name.index.
 type group struct {
-	holder, blocks string
-	n              int
+	holder string
+	blocks []string
 }
+
+func (r *group) all() string { return "(" + strings.Join(r.blocks, " ") + ")" }
 
 func (g *generator) put(format string, args ...any) {
 	g.lines = append(g.lines, fmt.Sprintf(format, args...))
@@ -56,8 +59,12 @@ func (g *generator) statement() {
 		return
 	}
 	switch k := g.rnd.IntN(100); {
-	case k < 12:
+	case k < 9:
 		g.request()
+	case k < 11:
+		g.grow()
+	case k < 13:
+		g.slide()
 	case k < 20:
 		g.leave()
 	case k < 38:
@@ -97,9 +104,9 @@ func (g *generator) group() *group { return g.live[g.rnd.IntN(len(g.live))] }
 // some names one block of a group, or all.
 func (g *generator) some(r *group) string {
 	if g.rnd.IntN(2) == 0 {
-		return r.blocks
+		return r.all()
 	}
-	return fmt.Sprintf("%s.%d", r.blocks, g.rnd.IntN(r.n))
+	return g.pick(r.blocks...)
 }
 
 func (g *generator) bytes() string {
@@ -107,17 +114,50 @@ func (g *generator) bytes() string {
 }
 
 func (g *generator) request() {
-	r := &group{g.fresh("A"), g.fresh("X"), 1 + g.rnd.IntN(3)}
-	g.put("alloc %s %d", r.blocks, r.n)
-	g.put("hold %s %s", r.holder, r.blocks)
+	r := &group{holder: g.fresh("A")}
+	r.blocks = g.alloc()
+	g.put("hold %s %s", r.holder, r.all())
+	g.zero(r.all())
+	g.live = append(g.live, r)
+}
+
+func (g *generator) alloc() (blocks []string) {
+	name, n := g.fresh("X"), 1+g.rnd.IntN(3)
+	g.put("alloc %s %d", name, n)
+	for i := range n {
+		blocks = append(blocks, fmt.Sprintf("%s.%d", name, i))
+	}
+	return blocks
+}
+
+func (g *generator) zero(blocks string) {
 	switch g.rnd.IntN(4) {
 	case 0:
 	case 1:
-		g.put("zero %s covered", r.blocks)
+		g.put("zero %s covered", blocks)
 	default:
-		g.put("zero %s", r.blocks)
+		g.put("zero %s", blocks)
 	}
-	g.live = append(g.live, r)
+}
+
+// grow gives a request another block, as decoding does.
+func (g *generator) grow() {
+	r := g.group()
+	more := g.alloc()
+	g.put("append %s (%s)", r.holder, strings.Join(more, " "))
+	g.zero("(" + strings.Join(more, " ") + ")")
+	r.blocks = append(r.blocks, more...)
+}
+
+// slide lets a request's oldest block go, as a sliding window does.
+func (g *generator) slide() {
+	r := g.group()
+	if len(r.blocks) < 2 {
+		return
+	}
+	g.put("remove %s %s", r.holder, r.blocks[0])
+	g.put("free %s", r.blocks[0])
+	r.blocks = r.blocks[1:]
 }
 
 func (g *generator) leave() {
@@ -125,7 +165,7 @@ func (g *generator) leave() {
 	r := g.live[k]
 	g.live = append(g.live[:k], g.live[k+1:]...)
 	g.put("drop %s", r.holder)
-	g.put("free %s", r.blocks)
+	g.put("free %s", r.all())
 }
 
 func (g *generator) transfer() {
@@ -194,7 +234,7 @@ func (g *generator) fault() {
 func (g *generator) share() {
 	r := g.group()
 	h := g.fresh("A")
-	g.put("ref %s", r.blocks)
-	g.put("hold %s %s", h, r.blocks)
-	g.live = append(g.live, &group{h, r.blocks, r.n})
+	g.put("ref %s", r.all())
+	g.put("hold %s %s", h, r.all())
+	g.live = append(g.live, &group{h, slices.Clone(r.blocks)})
 }
