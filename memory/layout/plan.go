@@ -32,6 +32,28 @@ type Plan struct {
 	Scale uint32
 }
 
+// String says in one line how the cache is laid out.
+func (p *Plan) String() string {
+	s := fmt.Sprintf("%s, TP %d, %v: ", p.Model.Name, p.Options.TP, p.Options.Order)
+	if p.BlockTokens > 0 {
+		s += fmt.Sprintf("blocks of %d tokens and ", p.BlockTokens)
+	} else {
+		s += "blocks of "
+	}
+	s += fmt.Sprintf("%d bytes", p.BlockBytes)
+	if p.Scale > 1 {
+		s += fmt.Sprintf(" (1/%d of the true size)", p.Scale)
+	}
+	for i := range p.Groups {
+		sep := ", "
+		if i == 0 {
+			sep = "; groups: "
+		}
+		s += fmt.Sprintf("%s%d %v", sep, len(p.Groups[i].Pages), p.Groups[i].Kind)
+	}
+	return s
+}
+
 // Group is a set of layers that share a block table: a request holds one list
 // of blocks in each group.
 type Group struct {
@@ -144,7 +166,7 @@ func (p *Plan) sizeBlocks(pages []Page) error {
 		if o.StateMode == StateAlign && o.ExportTokens > 0 {
 			block = lcm(block, uint64(o.ExportTokens))
 		}
-		block *= cdiv(state, block*perTok)
+		block *= cdiv(state, mul(block, perTok))
 		block = cdiv(block, uint64(o.Kernel.smallest())) * uint64(o.Kernel.smallest())
 	}
 	if state > 0 && perTok == 0 && o.StateMode == StateAlign && o.BlockTokens == 0 {
@@ -252,9 +274,22 @@ func (p *Plan) split(g *Group) error {
 	return nil
 }
 
-// checkOrder makes sure that under orders which take pages apart a block means
-// the same bytes to every layer.
+// checkOrder makes sure that tables have a size that can be used and that under
+// orders which take pages apart a block means the same bytes to every layer.
 func (p *Plan) checkOrder() error {
+	segments := 0
+	for gi := range p.Groups {
+		g := &p.Groups[gi]
+		for i := range g.Pages {
+			n := g.Ratio + len(g.Pages[i].Regions)
+			if p.Options.Order == LHBNC {
+				n *= max(g.Pages[i].Heads, 1)
+			}
+			if segments += n; segments > MaxSegments {
+				return optionFault("model %q: more than %d segments", p.Model.Name, MaxSegments)
+			}
+		}
+	}
 	if !p.Options.Order.splitsPages() {
 		return nil
 	}
@@ -263,8 +298,8 @@ func (p *Plan) checkOrder() error {
 		g := &p.Groups[gi]
 		for i := range g.Pages {
 			pg := &g.Pages[i]
-			if pg.Heads == 0 || pg.Heads != first.Heads || pg.tokens != first.tokens || pg.Bytes != first.Bytes {
-				return optionFault("model %q: %v takes pages apart by heads, but layer %d differs from layer %d in kind, heads, tokens or page",
+			if pg.Heads == 0 || pg.Heads != first.Heads || pg.tokens != first.tokens || pg.Bytes != first.Bytes || pg.Padding() > 0 {
+				return optionFault("model %q: %v takes pages apart by heads, but layer %d differs from layer %d in heads, tokens or page",
 					p.Model.Name, p.Options.Order, pg.Layer, first.Layer)
 			}
 		}

@@ -1,6 +1,9 @@
 package layout
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // MaxScale returns the largest k that [Plan.Scaled] takes if at least unit bytes
 // are to be left of the greatest common divisor of all segments, and so of each
@@ -27,7 +30,7 @@ func (p *Plan) MaxScale(unit int) uint32 {
 	return uint32(best)
 }
 
-// minSegment is what the bytes of each segment are a multiple of.
+// minSegment: zeroing counts in 32-bit words in vLLM 0.33.0.
 const minSegment = 4
 
 // Scaled returns the plan with every size in bytes divided by k: the same
@@ -56,11 +59,11 @@ func (p *Plan) Scaled(k uint32) (*Plan, error) {
 		s.Groups[g].Pages = make([]Page, len(p.Groups[g].Pages))
 		for i, pg := range p.Groups[g].Pages {
 			pg.Bytes, pg.Used, pg.before = pg.Bytes/div, pg.Used/div, pg.before/div
-			regions := make([]Region, len(pg.Regions))
-			for r, reg := range pg.Regions {
-				regions[r] = Region{reg.Name, reg.Off / div, reg.Len / div}
+			pg.Regions = slices.Clone(pg.Regions)
+			for r := range pg.Regions {
+				pg.Regions[r].Off /= div
+				pg.Regions[r].Len /= div
 			}
-			pg.Regions = regions
 			s.Groups[g].Pages[i] = pg
 		}
 	}
