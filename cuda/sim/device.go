@@ -23,6 +23,7 @@ type Device struct {
 	world     *vtime.World
 	ownsWorld bool
 	unexplain func()
+	ran       func(Ran)
 
 	// All that follows is the machine's: see [vtime.World].
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/internal/vtime"
@@ -39,6 +40,23 @@ type Options struct {
 	// of filling it with 0xff, which reads as NaN in all floating-point
 	// formats. Allocations above PoisonLimit are never filled.
 	Uninitialised bool
+
+	// Ran is told of every launch, copy and fill when it is over. It runs with
+	// the machine locked: it must not block nor call into the world or the
+	// device. nil: nobody is told.
+	Ran func(Ran)
+}
+
+// Ran is a piece of device work that is over.
+type Ran struct {
+	Stream string        // its name, or its handle where it has none
+	What   string        // the kernel's name, "copy" or "fill"
+	Begun  time.Duration // all latencies and waits over; world time, as Ended
+	Ended  time.Duration
+}
+
+func (r Ran) String() string {
+	return fmt.Sprintf("%v to %v: %s on %s", r.Begun, r.Ended, r.What, r.Stream)
 }
 
 // PoisonLimit is the largest allocation whose fresh content is made garbage.
@@ -85,6 +103,7 @@ func New(o Options) (*Device, error) {
 		modules:   map[cuda.Module]*module{},
 		functions: map[cuda.Function]*function{},
 		world:     o.World,
+		ran:       o.Ran,
 	}
 	var err error
 	if d.mem, err = newMemory(d, o); err != nil {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,4 +34,25 @@ func TestStatsCountCrossingsAndCommands(t *testing.T) {
 	b.Record(s, 0)
 	require.Error(t, r.Submit(&b))
 	require.Equal(t, after.Commands, r.Stats().Commands, "what is refused does not count")
+}
+
+// Ran tells each work's own time on its stream, and nothing of records.
+func TestRanTellsWhatRanWhen(t *testing.T) {
+	var got []Ran
+	r := newRig(t, Options{Ran: func(x Ran) { got = append(got, x) }})
+	s, o, e, p := r.stream("s"), r.stream("o"), r.event(), r.alloc("p", 1<<20)
+	f := r.model(func(k *ModelLaunch) error { k.Time = time.Millisecond; return nil })
+	r.submit(func(b *cuda.Batch) {
+		b.Launch(s, f, one, 0)
+		b.Record(s, e)
+		b.WaitEvent(o, e)
+		b.Fill8(o, p, 1, 1<<20)
+	})
+	require.NoError(t, r.Sync(bg))
+	require.Len(t, got, 2)
+	require.Equal(t, [2]string{"s", t.Name()}, [2]string{got[0].Stream, got[0].What})
+	require.Equal(t, time.Millisecond, got[0].Ended-got[0].Begun)
+	require.Equal(t, [2]string{"o", "fill"}, [2]string{got[1].Stream, got[1].What})
+	require.GreaterOrEqual(t, got[1].Begun, got[0].Ended, "the wait is not part of the work")
+	require.Contains(t, got[1].String(), "fill on o")
 }

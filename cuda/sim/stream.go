@@ -186,6 +186,14 @@ func (c *command) String() string {
 	return c.op.String()
 }
 
+// what names the work for [Ran].
+func (c *command) what() string {
+	if c.op == cuda.OpLaunch {
+		return c.fn.name
+	}
+	return c.op.String()
+}
+
 // roomCond: the stream takes another launch.
 type roomCond struct{ s *stream }
 

@@ -143,6 +143,9 @@ func (t *task) finish() {
 	}
 	s, e := t.s, t.engine
 	launch := s.queue[s.head].op == cuda.OpLaunch
+	if d.ran != nil {
+		d.ran(Ran{Stream: s.String(), What: s.queue[s.head].what(), Begun: t.begun, Ended: d.world.Time()})
+	}
 	if k, ok := t.work.(*ModelLaunch); ok {
 		f := s.queue[s.head].fn
 		f.launches = append(f.launches, k)
