@@ -16,6 +16,9 @@ type Listener struct {
 	Launched func(LaunchInfo)
 	// Held: a transfer did not leave at once.
 	Held func(TransferInfo)
+	// Left: the gate lets a transfer go, to a poster. It holds nothing back any
+	// more; what still passes until Posted is the transport's time.
+	Left func(TransferInfo)
 	// Posted: the transport has taken a transfer.
 	Posted func(TransferInfo)
 	// Done: a transfer is over for its caller.
@@ -74,6 +77,7 @@ type noticeKind uint8
 const (
 	noticeLaunched noticeKind = iota
 	noticeHeld
+	noticeLeft
 	noticePosted
 	noticeDone
 	noticeFailed
@@ -98,6 +102,10 @@ func (g *Gate) note(n notice) {
 		n.launch.Blocks = append([]kv.Block(nil), n.launch.Blocks...)
 	case noticeHeld:
 		if l.Held == nil {
+			return
+		}
+	case noticeLeft:
+		if l.Left == nil {
 			return
 		}
 	case noticePosted:
@@ -135,6 +143,8 @@ func (g *Gate) unlock() {
 			l.Launched(n.launch)
 		case noticeHeld:
 			l.Held(n.transfer)
+		case noticeLeft:
+			l.Left(n.transfer)
 		case noticePosted:
 			l.Posted(n.transfer)
 		case noticeDone:

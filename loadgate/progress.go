@@ -92,6 +92,7 @@ func (g *Gate) act() {
 				t := g.bySlot[a.Transfer.Slot()]
 				t.queued = true
 				t.stage.Store(stageQueued)
+				g.note(notice{kind: noticeLeft, transfer: TransferInfo{Ticket: t, Kind: t.kind}})
 				g.posters.put(t)
 				queued = true
 			case core.TellDone:
