@@ -79,6 +79,9 @@ func (b *Inbox) Wait(ctx context.Context, match func(Notification) bool, deadlin
 		if err != nil {
 			return Notification{}, err
 		}
+		if err := over(ctx, b.clk, deadline); err != nil {
+			return Notification{}, err
+		}
 		if err := b.clk.WaitUntil(ctx, &w, deadline); err != nil {
 			return Notification{}, err
 		}

@@ -79,6 +79,14 @@ func (p *Peers) Lost(q Peer) {
 	}
 }
 
+// Found undoes Lost, for a peer that was lost in no transfer's sight: while its
+// agent learned it anew.
+func (p *Peers) Found(q Peer) {
+	if s := p.byName[q.Name]; s != nil && s.generation == q.Generation {
+		s.known = true
+	}
+}
+
 // Remove makes q unknown. It is refused with [ErrBusy] while transfers with it
 // are in flight.
 func (p *Peers) Remove(q Peer) error {

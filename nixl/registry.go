@@ -137,6 +137,14 @@ func (r *Registry) restore(m MemoryType, regions []Descriptor) {
 	}
 }
 
+// Quieted takes the poison out of every region: the transport that carried the
+// transfers which did not end quietly is gone.
+func (r *Registry) Quieted() {
+	for _, e := range r.entries {
+		e.poisoned = 0
+	}
+}
+
 // Clear drops every region, whatever its counts: the transport is gone.
 func (r *Registry) Clear() {
 	for _, e := range r.entries {

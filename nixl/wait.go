@@ -27,10 +27,25 @@ func Wait(ctx context.Context, clk clock.Clock, a Agent, t Transfer, deadline ti
 		case Idle:
 			return Refuse("wait", t.Spec().Peer.Name, ErrNotPosted, "")
 		}
+		if err := over(ctx, clk, deadline); err != nil {
+			return err
+		}
 		if err := clk.WaitUntil(ctx, &w, deadline); err != nil {
 			return err
 		}
 	}
+}
+
+// over ends a wait whose agent has something new whenever it is asked: a wait
+// of the clock alone would never look at ctx and deadline.
+func over(ctx context.Context, clk clock.Clock, deadline time.Duration) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if deadline != clock.Never && clk.Now() >= deadline {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // activity is done when the agent may have something new.

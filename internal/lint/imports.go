@@ -32,7 +32,7 @@ var layers = []only{
 	{from: "memory", exact: true, allow: []string{"cuda", "internal", "memory/kv", "memory/layout", "event", "stream"}},
 	{from: "kernels", allow: []string{"cuda", "internal", "memory", "event", "stream"}},
 	{from: "nixl/softnic", allow: []string{"nixl", "internal/clock", "internal/vtime"}},
-	{from: "nixl", allow: []string{"internal/clock", "internal/dl", "internal/abi"}},
+	{from: "nixl", allow: []string{"internal/clock", "internal/dl", "internal/abi", "internal/leak"}},
 	{from: "loadgate/core", allow: []string{"memory/kv"}, standard: []string{"errors", "fmt", "math/bits", "slices"}},
 	{from: "loadgate", allow: []string{"cuda", "event", "stream", "memory", "kernels", "nixl", "internal"}},
 }
