@@ -1,0 +1,325 @@
+package libnixl
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/internal/leak"
+	"github.com/kvgate/kvgate/nixl"
+)
+
+// Agent is an agent of the library. It implements [nixl.Agent]; see there for
+// what its methods promise.
+//
+// Locks are taken in the order of the fields: calls that change what the
+// library knows of peers or memory run one at a time, every other call runs
+// beside them, and mu is held for bookkeeping only, never across a call of the
+// library.
+type Agent struct {
+	lib  *Library
+	d    driver
+	name string
+	cfg  Config
+	clk  clock.Clock
+	open *leak.Ticket
+
+	peersMu sync.Mutex   // adding, removing, losing peers
+	memMu   sync.Mutex   // registering and deregistering
+	life    sync.RWMutex // read: the native agent stays; write: it ends
+
+	mu       sync.Mutex
+	h        handle // nil: closed
+	closed   bool
+	backends []*Backend
+	self     nixl.Peer
+	peers    nixl.Peers
+	remotes  map[string]*remote
+	past     map[string]map[string]bool // lives of a name that others followed
+	registry nixl.Registry
+	inFlight int
+	requests map[*Transfer]struct{} // those with a native request
+	lists    map[*List]struct{}     // those with a native list
+	views    map[*View]struct{}
+	restarts uint64
+
+	lastPost atomic.Int64 // by the clock, for Activity
+}
+
+var _ nixl.Agent = (*Agent)(nil)
+
+// remote is what is known of a peer's memory.
+type remote struct {
+	peer    nixl.Peer
+	life    string
+	regions nixl.Registry
+	fetched bool // its metadata came by the library itself: regions are not known
+	keys    map[keyOf]string
+}
+
+// entryData is what the agent keeps with a registered region.
+type entryData struct{ blob []byte }
+
+// NewAgent makes an agent and its backends. Starting a backend takes tenths of
+// a second. On error nothing is left.
+func (l *Library) NewAgent(name string, c Config) (*Agent, error) {
+	if err := c.check(name); err != nil {
+		return nil, err
+	}
+	if c.Clock == nil {
+		c.Clock = clock.Wall()
+	}
+	if c.Backends == nil {
+		c.Backends = []BackendConfig{{Plugin: "UCX"}}
+	}
+	a := &Agent{
+		lib: l, d: l.d, name: name, cfg: c, clk: c.Clock,
+		remotes: map[string]*remote{}, past: map[string]map[string]bool{},
+		requests: map[*Transfer]struct{}{}, lists: map[*List]struct{}{}, views: map[*View]struct{}{},
+	}
+	var err error
+	if a.self, _, err = a.peers.Add(name, "self"); err != nil {
+		return nil, err
+	}
+	if err := a.start(c.Backends); err != nil {
+		return nil, err
+	}
+	a.open = leak.Open("NIXL agent", name)
+	return a, nil
+}
+
+// start makes the native agent with its backends.
+func (a *Agent) start(backends []BackendConfig) error {
+	const op = "new agent"
+	var h handle
+	var s status
+	var err error
+	a.guard(func() { h, s, err = a.d.createAgent(a.name, a.cfg.native()) })
+	if err = failed(op, "", s, err); err != nil {
+		return err
+	}
+	a.h = h
+	a.mu.Lock()
+	a.backends = nil
+	a.mu.Unlock()
+	for _, b := range backends {
+		if _, err := a.addBackend(b); err != nil {
+			a.end()
+			return err
+		}
+	}
+	return nil
+}
+
+// end destroys the native agent.
+func (a *Agent) end() status {
+	for _, b := range a.backends {
+		if b.h != nil {
+			_, _ = a.d.destroyBackend(b.h) // frees a box; it can not fail
+			b.h = nil
+		}
+	}
+	s, _ := a.d.destroyAgent(a.h) // resolved when the agent was made
+	a.h = nil
+	return s
+}
+
+func (a *Agent) guard(fn func()) { a.lib.noteSignals(a.d.guard(fn)) }
+
+// Library returns the library that the agent is of.
+func (a *Agent) Library() *Library { return a.lib }
+
+// Name returns the agent's name.
+func (a *Agent) Name() string { return a.name }
+
+// Self returns the agent as its own peer, which is the other side of transfers
+// within the agent: to and from files and objects.
+func (a *Agent) Self() nixl.Peer { return a.self }
+
+// Clock returns the clock of the agent's waits.
+func (a *Agent) Clock() clock.Clock { return a.clk }
+
+// How closely waits look at the library, which tells nobody when something has
+// ended: every eager after a post while transfers of usual size end, then
+// every calm.
+const (
+	eager       = time.Microsecond
+	eagerPeriod = 100 * time.Microsecond
+	calm        = 50 * time.Microsecond
+)
+
+// Activity changes as time goes by: the library does not tell when something
+// happens, so whoever waits has to poll.
+func (a *Agent) Activity() uint64 {
+	now := a.clk.Now()
+	step := calm
+	if now-time.Duration(a.lastPost.Load()) < eagerPeriod {
+		step = eager
+	}
+	return uint64(now - now%step)
+}
+
+// enter keeps the native agent alive until leave.
+func (a *Agent) enter(op string) error {
+	a.life.RLock()
+	if a.h == nil {
+		a.life.RUnlock()
+		return nixl.Refuse(op, "", nixl.ErrClosed, "agent %s", a.name)
+	}
+	return nil
+}
+
+func (a *Agent) leave() { a.life.RUnlock() }
+
+// Close ends the agent and with it its backends, registrations and peers. It
+// is refused with [nixl.ErrBusy] while transfers are in flight. It waits for
+// calls of other goroutines that are under way.
+func (a *Agent) Close() error {
+	a.peersMu.Lock()
+	defer a.peersMu.Unlock()
+	a.memMu.Lock()
+	defer a.memMu.Unlock()
+	a.life.Lock()
+	defer a.life.Unlock()
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil
+	}
+	if a.inFlight > 0 {
+		defer a.mu.Unlock()
+		return &nixl.Error{Op: "close agent", Err: nixl.ErrBusy, Detail: a.name}
+	}
+	a.closed = true
+	a.mu.Unlock()
+	a.stop()
+	a.mu.Lock()
+	a.registry.Clear()
+	a.mu.Unlock()
+	a.open.Close()
+	return nil
+}
+
+// stop releases everything native and then the native agent. The caller holds
+// all locks but mu.
+func (a *Agent) stop() {
+	a.dropRequests(func(*Transfer) bool { return true })
+	for v := range a.views {
+		v.release()
+	}
+	for l := range a.lists {
+		l.release()
+	}
+	if a.h != nil {
+		a.end()
+	}
+}
+
+// dropRequests releases the native requests of transfers that are not in
+// flight and for which match holds. They keep nothing of the library alive
+// that is about to go; a later post makes them anew, or is refused.
+func (a *Agent) dropRequests(match func(*Transfer) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for t := range a.requests {
+		if t.status != nixl.InProgress && match(t) {
+			t.dropLocked()
+		}
+	}
+}
+
+// Metadata returns the blob for [Agent.AddPeer] of a peer, and for the
+// corresponding calls of the library's other bindings.
+func (a *Agent) Metadata() ([]byte, error) {
+	const op = "metadata"
+	if err := a.enter(op); err != nil {
+		return nil, err
+	}
+	defer a.leave()
+	b, s, err := a.d.metadata(a.h)
+	return b, failed(op, "", s, err)
+}
+
+// PartialMetadata returns a blob with these regions only, which must be
+// registered, and without connections: it adds to what a peer knows already.
+// Without regions it is a blob with connections only.
+func (a *Agent) PartialMetadata(m nixl.MemoryType, regions []nixl.Descriptor) ([]byte, error) {
+	const op = "partial metadata"
+	if err := a.enter(op); err != nil {
+		return nil, err
+	}
+	defer a.leave()
+	a.mu.Lock()
+	for _, d := range regions {
+		if e := a.registry.Entry(nixl.Region{Type: m, Descriptor: d}); e == nil || e.Cookie == nil {
+			a.mu.Unlock()
+			return nil, nixl.Refuse(op, "", nixl.ErrNotRegistered, "%s %s", m, d)
+		}
+	}
+	a.mu.Unlock()
+	b, s, err := a.d.partialMetadata(a.h, m, regions, nil)
+	return b, failed(op, "", s, err)
+}
+
+// Notify sends a message that belongs to no transfer.
+func (a *Agent) Notify(p nixl.Peer, message []byte) error {
+	const op = "notify"
+	if err := a.enter(op); err != nil {
+		return err
+	}
+	defer a.leave()
+	a.mu.Lock()
+	err := a.peers.Check(op, p)
+	if err == nil {
+		a.peers.Begin(p) // so that the peer stays
+		defer func() {
+			a.mu.Lock()
+			a.peers.End(p)
+			a.mu.Unlock()
+		}()
+	}
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	s, err := a.d.notify(a.h, p.Name, message)
+	if err == nil && s < 0 {
+		return a.classify(op, p, s)
+	}
+	return failed(op, p.Name, s, err)
+}
+
+// Notifications appends the messages that have arrived to dst. Messages of one
+// peer keep their order.
+func (a *Agent) Notifications(dst []nixl.Notification) ([]nixl.Notification, error) {
+	const op = "notifications"
+	if err := a.enter(op); err != nil {
+		return dst, err
+	}
+	defer a.leave()
+	dst, s, err := a.d.notifications(a.h, dst)
+	return dst, failed(op, "", s, err)
+}
+
+// InFlight returns how many transfers are in flight.
+func (a *Agent) InFlight() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.inFlight
+}
+
+func cleanName(op, name string) error {
+	if name == "" || strings.IndexByte(name, 0) >= 0 {
+		return nixl.Refuse(op, name, nixl.ErrInvalid, "name %q", name)
+	}
+	return nil
+}
+
+func (a *Agent) takes(m nixl.MemoryType) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.backends, func(b *Backend) bool { return slices.Contains(b.info.Memories, m) })
+}

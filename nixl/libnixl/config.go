@@ -1,0 +1,112 @@
+package libnixl
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/nixl"
+)
+
+// ThreadSync is how the library guards an agent against use by several
+// threads.
+type ThreadSync uint8
+
+const (
+	// SyncReadWrite lets calls that only read its tables run side by side. It
+	// is the default here, since goroutines move between threads.
+	SyncReadWrite ThreadSync = iota
+	// SyncStrict lets one call run at a time.
+	SyncStrict
+	// SyncNone leaves the agent unguarded: for a program that calls it from
+	// one goroutine only.
+	SyncNone
+)
+
+// code is the library's number.
+func (s ThreadSync) code() int { return [...]int{2, 1, 0}[s] }
+
+// Config describes an agent. The zero value is an agent with a progress thread
+// and the UCX backend.
+type Config struct {
+	// NoProgressThread leaves progress to the calls of the program. A peer
+	// that reads memory of this agent over shared memory or TCP then waits
+	// until this agent is called.
+	NoProgressThread bool
+	// ProgressDelay is how long the progress thread sleeps between two looks;
+	// 0 lets it wait for events.
+	ProgressDelay time.Duration
+
+	// Listen starts the thread that exchanges metadata over sockets and etcd.
+	// It is started anyway where NIXL_ETCD_ENDPOINTS is set.
+	Listen     bool
+	ListenPort uint16        // 0: the library's own
+	ListenWait time.Duration // between two looks of that thread; 0: 10 ms
+
+	Sync ThreadSync
+	// Telemetry lets Transfer.Telemetry answer. The library takes it from
+	// NIXL_TELEMETRY_ENABLE where that is set.
+	Telemetry bool
+
+	// Backends are made with the agent; nil means UCX with its defaults.
+	Backends []BackendConfig
+
+	// Overlap, if not nil, is told of registered regions that share bytes. It
+	// is called by the goroutine that registers, without locks held.
+	Overlap func(nixl.Overlap)
+
+	// Clock is what waits and deadlines are measured by; nil: the wall clock.
+	Clock clock.Clock
+}
+
+// BackendConfig names a backend and its parameters; parameters that are not
+// named keep the plugin's defaults.
+type BackendConfig struct {
+	Plugin string
+	Params map[string]string
+}
+
+func (c *Config) check(name string) error {
+	const op = "new agent"
+	switch {
+	case name == "" || strings.IndexByte(name, 0) >= 0:
+		return nixl.Refuse(op, "", nixl.ErrInvalid, "name %q", name)
+	case c.Sync > SyncNone:
+		return nixl.Refuse(op, "", nixl.ErrInvalid, "thread sync %d", c.Sync)
+	case c.ProgressDelay < 0 || c.ListenWait < 0:
+		return nixl.Refuse(op, "", nixl.ErrInvalid, "negative delay")
+	}
+	for _, b := range c.Backends {
+		if err := b.check(op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *BackendConfig) check(op string) error {
+	if b.Plugin == "" || strings.IndexByte(b.Plugin, 0) >= 0 {
+		return nixl.Refuse(op, "", nixl.ErrInvalid, "plugin %q", b.Plugin)
+	}
+	for k, v := range b.Params {
+		if k == "" || strings.IndexByte(k+v, 0) >= 0 {
+			return nixl.Refuse(op, "", nixl.ErrInvalid, "plugin %s: parameter %q=%q", b.Plugin, k, v)
+		}
+	}
+	return nil
+}
+
+func (c *Config) native() *agentConfig {
+	n := &agentConfig{
+		progress: !c.NoProgressThread, listen: c.Listen, telemetry: c.Telemetry,
+		port: c.ListenPort, sync: c.Sync,
+		progressDelay: c.ProgressDelay, listenDelay: c.ListenWait,
+	}
+	if n.listenDelay == 0 {
+		n.listenDelay = 10 * time.Millisecond
+	}
+	return n
+}
+
+func (b BackendConfig) String() string { return fmt.Sprintf("%s %v", b.Plugin, b.Params) }

@@ -1,0 +1,216 @@
+package libnixl
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kvgate/kvgate/nixl"
+)
+
+const (
+	// LibraryVariable names the environment variable with the path of
+	// libnixl_capi.so. Where it is set, nothing else is tried.
+	LibraryVariable = "KVGATE_NIXL_LIB"
+	// PluginVariable is where the library itself looks for its plugins.
+	PluginVariable = "NIXL_PLUGIN_DIR"
+
+	libraryName = "libnixl_capi.so"
+)
+
+// Library is the loaded library. It is never unloaded, since it leaves threads
+// and handlers of the process behind. Methods are safe for use by several
+// goroutines.
+type Library struct {
+	d       driver
+	path    string
+	plugins string
+	tried   []string
+
+	mu      sync.Mutex
+	signals []int
+}
+
+// Options say where Open looks. The zero value means: by the environment.
+type Options struct {
+	// Path, if set, is the only file tried; it goes before LibraryVariable.
+	Path string
+	// Folders are searched for installed wheels instead of the Python folders
+	// of this machine.
+	Folders []string
+}
+
+var opened struct {
+	sync.Mutex
+	byPath map[string]*Library
+}
+
+// Open loads the library: the file that KVGATE_NIXL_LIB names, else the one on
+// the loader's path, else that of an installed wheel (nixl-cu12, nixl-cu13),
+// which hides it in a folder of its own. NIXL_PLUGIN_DIR is set to the folder
+// of the library's plugins unless it is set already.
+//
+// The error is an [nixl.ErrUnavailable] that says why each file could not be
+// used: there is none, it lacks the symbol to probe, or it is a stub, which
+// answers every call without doing anything.
+func Open() (*Library, error) { return OpenWithOptions(Options{}) }
+
+// OpenWithOptions is Open with the places to look given.
+func OpenWithOptions(o Options) (*Library, error) {
+	opened.Lock()
+	defer opened.Unlock()
+	var tried []string
+	for _, file := range candidates(o) {
+		if l := opened.byPath[file]; l != nil {
+			return l, nil
+		}
+		l, err := load(file)
+		if err != nil {
+			tried = append(tried, fmt.Sprintf("%s: %v", file, err))
+			continue
+		}
+		if same := opened.byPath[l.path]; same != nil {
+			return same, nil
+		}
+		l.tried = tried
+		if opened.byPath == nil {
+			opened.byPath = map[string]*Library{}
+		}
+		opened.byPath[file], opened.byPath[l.path] = l, l
+		return l, nil
+	}
+	return nil, nixl.Refuse("open", "", nixl.ErrUnavailable, "%s", strings.Join(tried, "; "))
+}
+
+func load(file string) (*Library, error) {
+	l := &Library{}
+	var stub bool
+	var err error
+	l.noteSignals(guardSignals(func() { l.d, l.path, stub, err = openDriver(file) }))
+	switch {
+	case err != nil:
+		return nil, err
+	case stub:
+		return nil, fmt.Errorf("%s is a stub", l.path)
+	}
+	l.plugins = os.Getenv(PluginVariable)
+	if l.plugins == "" {
+		dir := filepath.Join(filepath.Dir(l.path), "plugins")
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			if err := os.Setenv(PluginVariable, dir); err != nil {
+				return nil, err
+			}
+			l.plugins = dir
+		}
+	}
+	return l, nil
+}
+
+// candidates returns the files to try, in order.
+func candidates(o Options) []string {
+	if o.Path != "" {
+		return []string{o.Path}
+	}
+	if f := os.Getenv(LibraryVariable); f != "" {
+		return []string{f}
+	}
+	files := []string{libraryName}
+	folders := o.Folders
+	if folders == nil {
+		folders = pythonFolders()
+	}
+	for _, wheel := range []string{"cu12", "cu13", "cu*", ""} {
+		pattern := ".nixl_" + wheel + ".mesonpy.libs"
+		if wheel == "" {
+			pattern = ".nixl.mesonpy.libs"
+		}
+		for _, dir := range folders {
+			found, _ := filepath.Glob(filepath.Join(dir, pattern, libraryName)) // only a bad pattern is an error
+			for _, f := range found {
+				if !slices.Contains(files, f) {
+					files = append(files, f)
+				}
+			}
+		}
+	}
+	return files
+}
+
+// pythonFolders returns where Python keeps installed packages, as far as that
+// can be known without asking it.
+func pythonFolders() []string {
+	folders := filepath.SplitList(os.Getenv("PYTHONPATH"))
+	var prefixes []string
+	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
+		prefixes = append(prefixes, env)
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		prefixes = append(prefixes, filepath.Join(home, ".local"))
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if f, err := filepath.EvalSymlinks(filepath.Join(dir, "python3")); err == nil {
+			prefixes = append(prefixes, filepath.Dir(filepath.Dir(f)))
+		}
+	}
+	prefixes = append(prefixes, "/usr/local", "/usr")
+	for _, p := range prefixes {
+		for _, packages := range []string{"site-packages", "dist-packages"} {
+			found, _ := filepath.Glob(filepath.Join(p, "lib", "python3*", packages)) // as above
+			folders = append(folders, found...)
+		}
+	}
+	return folders
+}
+
+// Path returns the file that was loaded.
+func (l *Library) Path() string { return l.path }
+
+// PluginFolder returns where the library looks for plugins, or "" where that
+// is left to it.
+func (l *Library) PluginFolder() string { return l.plugins }
+
+// Tried returns what was tried before, each with the reason why it could not
+// be used.
+func (l *Library) Tried() []string { return slices.Clone(l.tried) }
+
+// Version returns the version of the wheel that the library is of, or "" where
+// it is not of one: the C ABI tells none.
+func (l *Library) Version() string {
+	hidden := filepath.Dir(l.path)
+	name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(hidden), "."), ".mesonpy.libs")
+	found, _ := filepath.Glob(filepath.Join(filepath.Dir(hidden), name+"-*.dist-info")) // only a bad pattern is an error
+	if len(found) != 1 {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(found[0]), name+"-"), ".dist-info")
+}
+
+// RestoredSignals returns the signals whose handlers the library or a backend
+// replaced so far, and that were put back: Go needs its own.
+func (l *Library) RestoredSignals() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.signals)
+}
+
+func (l *Library) noteSignals(numbers []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range numbers {
+		if !slices.Contains(l.signals, n) {
+			l.signals = append(l.signals, n)
+		}
+	}
+	slices.Sort(l.signals)
+}
+
+func (l *Library) String() string {
+	v := l.Version()
+	if v == "" {
+		v = "of unknown version"
+	}
+	return fmt.Sprintf("libnixl %s (%s)", v, l.path)
+}

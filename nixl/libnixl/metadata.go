@@ -1,0 +1,224 @@
+package libnixl
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/kvgate/kvgate/nixl"
+)
+
+// Metadata is what a blob of an agent says, as far as it is not the backends'
+// own. The library trusts a blob: this package reads it first, so that a
+// damaged one never reaches C++, and so that memory which the peer did not
+// register is refused by name.
+type Metadata struct {
+	Agent       string
+	Connections []Connection // empty in a partial blob without them
+	Regions     []RemoteRegion
+}
+
+// Connection is how one backend of the agent is reached.
+type Connection struct {
+	Backend string
+	Info    []byte // the backend's own
+}
+
+// RemoteRegion is memory that the agent registered with one backend.
+type RemoteRegion struct {
+	Backend string
+	nixl.Region
+	Key []byte // the backend's own
+}
+
+// Limits of a blob. They are far above what an agent can produce.
+const (
+	maxBackends = 1 << 10
+	maxRegions  = 1 << 26
+)
+
+// ParseMetadata reads a blob, of this binding or of any other of the library.
+// The error is an [nixl.ErrInvalid] that says what is wrong.
+//
+// The layout is that of the library's serializer (src/utils/serdes and
+// src/core of NIXL 1.5): tagged fields, each with a 64-bit length before it
+// and a bar behind it.
+func ParseMetadata(blob []byte) (*Metadata, error) {
+	r := fieldReader{rest: blob}
+	m := &Metadata{}
+	r.literal("nixlSerDes|")
+	m.Agent = string(r.field("Agent"))
+	if m.Agent == "" || bytes.IndexByte([]byte(m.Agent), 0) >= 0 {
+		r.fail("bad name of an agent")
+	}
+	conns := r.count("Conns", maxBackends)
+	for range conns {
+		c := Connection{Backend: string(r.field("t")), Info: r.field("c")}
+		if r.err != nil {
+			break
+		}
+		if c.Backend == "" || len(c.Info) == 0 {
+			r.fail("connection without a backend or without content")
+		}
+		m.Connections = append(m.Connections, c)
+	}
+	if r.err == nil && string(r.field("")) != "MemSection" {
+		r.fail("no memory section")
+	}
+	sections := r.count("nixlSecElms", maxBackends)
+	for range sections {
+		if r.err != nil {
+			break
+		}
+		r.section(m)
+	}
+	if r.err == nil && len(r.rest) > 0 {
+		r.fail("%d bytes behind the end", len(r.rest))
+	}
+	if r.err != nil {
+		return nil, nixl.Refuse("metadata", m.Agent, nixl.ErrInvalid, "%v", r.err)
+	}
+	return m, nil
+}
+
+// section reads the regions of one backend and one memory type.
+func (r *fieldReader) section(m *Metadata) {
+	backend := string(r.field("bknd"))
+	if kind := r.field("nixlDList"); r.err == nil && string(kind) != "nixlSDList" {
+		r.fail("list of kind %q", kind)
+	}
+	kind := r.field("t")
+	if r.err == nil && len(kind) != 4 {
+		r.fail("memory type of %d bytes", len(kind))
+	}
+	if r.err != nil {
+		return
+	}
+	memory := binary.NativeEndian.Uint32(kind)
+	if memory > uint32(nixl.File) {
+		r.fail("memory type %d", memory)
+	}
+	n := r.count("n", maxRegions)
+	for range n {
+		b := r.field("")
+		if r.err == nil && len(b) < 24 {
+			r.fail("descriptor of %d bytes", len(b))
+		}
+		if r.err != nil {
+			return
+		}
+		m.Regions = append(m.Regions, RemoteRegion{
+			Backend: backend,
+			Region: nixl.Region{Type: nixl.MemoryType(memory), Descriptor: nixl.Descriptor{
+				Addr:   binary.NativeEndian.Uint64(b),
+				Len:    binary.NativeEndian.Uint64(b[8:]),
+				Device: binary.NativeEndian.Uint64(b[16:]),
+			}},
+			Key: b[24:],
+		})
+	}
+}
+
+// life tells two lives of one agent apart: what its backends are reached by
+// (for UCX that has a random number of the worker in it) is new in each.
+func (m *Metadata) life() string {
+	if len(m.Connections) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, c := range m.Connections {
+		fmt.Fprintf(h, "%d %s %d ", len(c.Backend), c.Backend, len(c.Info))
+		h.Write(c.Info)
+	}
+	return string(h.Sum(nil))
+}
+
+// registry returns the distinct regions as a registry.
+func (m *Metadata) registry() (r nixl.Registry, err error) {
+	for _, x := range m.Regions {
+		if r.Entry(x.Region) != nil {
+			continue // of a second backend
+		}
+		if _, err := r.Add(x.Type, []nixl.Descriptor{x.Descriptor}); err != nil {
+			return r, nixl.Refuse("metadata", m.Agent, nixl.ErrInvalid, "%v", err)
+		}
+	}
+	return r, nil
+}
+
+// keys returns the backends' keys of each region.
+func (m *Metadata) keys() map[keyOf]string {
+	k := make(map[keyOf]string, len(m.Regions))
+	for _, x := range m.Regions {
+		k[keyOf{x.Backend, x.Region}] = string(x.Key)
+	}
+	return k
+}
+
+type keyOf struct {
+	backend string
+	region  nixl.Region
+}
+
+// fieldReader reads the fields of a blob; after the first failure all reads
+// return nothing.
+type fieldReader struct {
+	rest []byte
+	err  error
+}
+
+func (r *fieldReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (r *fieldReader) literal(s string) {
+	if r.err != nil {
+		return
+	}
+	if !bytes.HasPrefix(r.rest, []byte(s)) {
+		r.fail("no %q where it has to be", s)
+		return
+	}
+	r.rest = r.rest[len(s):]
+}
+
+func (r *fieldReader) field(tag string) []byte {
+	r.literal(tag)
+	if r.err == nil && len(r.rest) < 8 {
+		r.fail("field %q is cut off", tag)
+	}
+	if r.err != nil {
+		return nil
+	}
+	n := binary.NativeEndian.Uint64(r.rest)
+	if n >= uint64(len(r.rest)-8) { // the bar needs a place too
+		r.fail("field %q has %d bytes, more than there are", tag, n)
+		return nil
+	}
+	b := r.rest[8 : 8+n]
+	if r.rest[8+n] != '|' {
+		r.fail("field %q does not end where it says", tag)
+		return nil
+	}
+	r.rest = r.rest[8+n+1:]
+	return b
+}
+
+func (r *fieldReader) count(tag string, limit uint64) uint64 {
+	b := r.field(tag)
+	if r.err == nil && len(b) != 8 {
+		r.fail("count %q of %d bytes", tag, len(b))
+	}
+	if r.err != nil {
+		return 0
+	}
+	n := binary.NativeEndian.Uint64(b)
+	if n > limit {
+		r.fail("count %q is %d", tag, n)
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,131 @@
+package libnixl
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/nixl"
+)
+
+// blob writes metadata as the library does.
+type blob struct{ bytes.Buffer }
+
+func (b *blob) field(tag string, data []byte) {
+	b.WriteString(tag)
+	_ = binary.Write(b, binary.NativeEndian, uint64(len(data)))
+	b.Write(data)
+	b.WriteByte('|')
+}
+
+func (b *blob) count(tag string, n uint64) {
+	b.field(tag, binary.NativeEndian.AppendUint64(nil, n))
+}
+
+func (b *blob) region(addr, length, dev uint64, key string) {
+	d := binary.NativeEndian.AppendUint64(nil, addr)
+	d = binary.NativeEndian.AppendUint64(d, length)
+	d = binary.NativeEndian.AppendUint64(d, dev)
+	b.field("", append(d, key...))
+}
+
+func sample() []byte {
+	b := &blob{}
+	b.WriteString("nixlSerDes|")
+	b.field("Agent", []byte("prefill"))
+	b.count("Conns", 2)
+	b.field("t", []byte("UCX"))
+	b.field("c", []byte("worker address"))
+	b.field("t", []byte("MOCK"))
+	b.field("c", []byte{0})
+	b.field("", []byte("MemSection"))
+	b.count("nixlSecElms", 2)
+	b.field("bknd", []byte("UCX"))
+	b.field("nixlDList", []byte("nixlSDList"))
+	b.field("t", binary.NativeEndian.AppendUint32(nil, uint32(nixl.DRAM)))
+	b.count("n", 2)
+	b.region(0x1000, 4096, 0, "key one")
+	b.region(0x2000, 100, 0, "key two")
+	b.field("bknd", []byte("UCX"))
+	b.field("nixlDList", []byte("nixlSDList"))
+	b.field("t", binary.NativeEndian.AppendUint32(nil, uint32(nixl.VRAM)))
+	b.count("n", 0)
+	return b.Bytes()
+}
+
+func TestParseMetadata(t *testing.T) {
+	m, err := ParseMetadata(sample())
+	require.NoError(t, err)
+	require.Equal(t, "prefill", m.Agent)
+	require.Equal(t, []Connection{{"UCX", []byte("worker address")}, {"MOCK", []byte{0}}}, m.Connections)
+	require.Len(t, m.Regions, 2)
+	require.Equal(t, nixl.Descriptor{Addr: 0x2000, Len: 100}, m.Regions[1].Descriptor)
+	require.Equal(t, "key two", string(m.Regions[1].Key))
+	r, err := m.registry()
+	require.NoError(t, err)
+	require.Equal(t, 2, r.Len())
+}
+
+func TestParseMetadataOfAnAgent(t *testing.T) {
+	a, buf := agent(t, "decode", Config{}), pages(t, 1<<16)
+	reg, err := a.Register(nixl.DRAM, []nixl.Descriptor{region(buf, 0, 4096), region(buf, 4096, 8)})
+	require.NoError(t, err)
+	b, err := a.Metadata()
+	require.NoError(t, err)
+	m, err := ParseMetadata(b)
+	require.NoError(t, err)
+	require.Equal(t, "decode", m.Agent)
+	require.Len(t, m.Connections, 1)
+	require.Equal(t, "UCX", m.Connections[0].Backend)
+	require.Len(t, m.Regions, 2)
+	for i, d := range reg.Regions() {
+		require.Equal(t, d, m.Regions[i].Descriptor)
+		require.NotEmpty(t, m.Regions[i].Key)
+	}
+	other := agent(t, "decode", Config{})
+	b2, err := other.Metadata()
+	require.NoError(t, err)
+	m2, err := ParseMetadata(b2)
+	require.NoError(t, err)
+	require.NotEqual(t, m.life(), m2.life(), "two lives of one name")
+}
+
+func TestEveryCutIsRefused(t *testing.T) {
+	b := sample()
+	for n := range b {
+		_, err := ParseMetadata(b[:n])
+		require.ErrorIs(t, err, nixl.ErrInvalid, n)
+	}
+	_, err := ParseMetadata(append(b, 0))
+	require.ErrorContains(t, err, "1 bytes behind the end")
+}
+
+func TestAbsurdLengths(t *testing.T) {
+	b := sample()
+	for i := 0; i+8 <= len(b); i++ {
+		for _, v := range []uint64{1 << 63, 1<<64 - 1, 1 << 40, uint64(len(b)), 1<<64 - 9} {
+			c := bytes.Clone(b)
+			binary.NativeEndian.PutUint64(c[i:], v)
+			m, err := ParseMetadata(c)
+			require.True(t, (m == nil) != (err == nil))
+		}
+	}
+}
+
+func FuzzParseMetadata(f *testing.F) {
+	f.Add(sample())
+	f.Add([]byte("nixlSerDes|"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := ParseMetadata(b)
+		if (m == nil) == (err == nil) {
+			t.Fatal("error or value, never both")
+		}
+		if err == nil {
+			m.life()
+			_, _ = m.registry()
+			m.keys()
+		}
+	})
+}

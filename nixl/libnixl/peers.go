@@ -1,0 +1,203 @@
+package libnixl
+
+import (
+	"maps"
+
+	"github.com/kvgate/kvgate/nixl"
+)
+
+// AddPeer reads the blob of a peer, from this binding or any other of the
+// library, and makes the peer known.
+//
+// A blob of the same life replaces what is known of the peer's memory. Where it
+// lacks regions that were known, or knows them under new keys, the library can
+// only forget the peer and learn it anew, so this is refused with
+// [nixl.ErrBusy] while transfers with it are in flight; its generation stays. A
+// blob of a life that another one followed is refused with [nixl.ErrStalePeer].
+// A partial blob without connections adds regions to a known peer.
+func (a *Agent) AddPeer(metadata []byte) (nixl.Peer, error) {
+	const op = "add peer"
+	a.peersMu.Lock()
+	defer a.peersMu.Unlock()
+	if err := a.enter(op); err != nil {
+		return nixl.Peer{}, err
+	}
+	defer a.leave()
+	m, err := ParseMetadata(metadata)
+	if err != nil {
+		return nixl.Peer{}, err
+	}
+	if m.Agent == a.name {
+		return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the metadata is the agent's own")
+	}
+	regions, err := m.registry()
+	if err != nil {
+		return nixl.Peer{}, err
+	}
+	if m.life() == "" {
+		return a.extend(op, m, metadata)
+	}
+	return a.meet(op, m, regions, metadata)
+}
+
+// meet handles a blob with connections. The caller holds peersMu.
+func (a *Agent) meet(op string, m *Metadata, regions nixl.Registry, blob []byte) (nixl.Peer, error) {
+	life := m.life()
+	a.mu.Lock()
+	if a.past[m.Agent][life] {
+		a.mu.Unlock()
+		return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrStalePeer, "the metadata is of a life that has ended")
+	}
+	old, _, busy := a.peers.Current(m.Agent)
+	p, fresh, err := a.peers.Add(m.Agent, life)
+	if err != nil {
+		a.mu.Unlock()
+		return nixl.Peer{}, err
+	}
+	was := a.remotes[m.Agent]
+	keys := m.keys()
+	// The library may still know a life that is over here.
+	forget := fresh && was != nil
+	if !fresh && !was.covers(keys) {
+		if busy > 0 {
+			a.mu.Unlock()
+			return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrBusy, "memory went or changed, with %d transfers in flight", busy)
+		}
+		forget = true
+	}
+	anew := fresh || forget
+	if anew {
+		a.peers.Lost(p) // until the library has read the blob
+	}
+	a.mu.Unlock()
+	if forget {
+		a.forget(m.Agent)
+	}
+	name, s, err := a.d.load(a.h, blob)
+	if err == nil && s == statusOK && name != m.Agent {
+		err = nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the library reads the name %q", name)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err = failed(op, m.Agent, s, err); err != nil {
+		return nixl.Peer{}, err
+	}
+	if anew {
+		a.peers.Found(p)
+	}
+	if fresh && was != nil && was.peer == old && was.life != "" && was.life != life {
+		if a.past[m.Agent] == nil {
+			a.past[m.Agent] = map[string]bool{}
+		}
+		a.past[m.Agent][was.life] = true
+	}
+	a.remotes[m.Agent] = &remote{peer: p, life: life, regions: regions, keys: keys}
+	return p, nil
+}
+
+// covers reports whether everything that was known of the peer's memory is
+// still so.
+func (r *remote) covers(keys map[keyOf]string) bool {
+	for k, v := range r.keys {
+		if now, ok := keys[k]; !ok || now != v {
+			return false
+		}
+	}
+	return true
+}
+
+// extend handles a partial blob.
+func (a *Agent) extend(op string, m *Metadata, blob []byte) (nixl.Peer, error) {
+	a.mu.Lock()
+	p, known, _ := a.peers.Current(m.Agent)
+	was := a.remotes[m.Agent]
+	a.mu.Unlock()
+	if !known || was == nil {
+		return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrNoPeer, "the metadata is partial and has no connections")
+	}
+	keys := m.keys()
+	for k, v := range keys {
+		if old, ok := was.keys[k]; ok && old != v {
+			return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "%s has another key now: the whole metadata is needed", k.region)
+		}
+	}
+	_, s, err := a.d.load(a.h, blob)
+	if err = failed(op, m.Agent, s, err); err != nil {
+		// The library forgets a peer whose blob it could not read to its end.
+		if gone, err := a.d.check(a.h, m.Agent, nixl.DRAM, nil); err == nil && gone != statusOK {
+			a.mu.Lock()
+			a.peers.Lost(p)
+			a.mu.Unlock()
+		}
+		return nixl.Peer{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := maps.Clone(was.keys)
+	for k, v := range keys {
+		if was.regions.Entry(k.region) == nil {
+			if _, err := was.regions.Add(k.region.Type, []nixl.Descriptor{k.region.Descriptor}); err != nil {
+				return nixl.Peer{}, err
+			}
+		}
+		all[k] = v
+	}
+	was.keys = all
+	return p, nil
+}
+
+// forget makes the library forget a peer that no transfer in flight is with.
+// The caller holds peersMu.
+func (a *Agent) forget(name string) {
+	a.dropRequests(func(t *Transfer) bool { return t.spec.Peer.Name == name })
+	a.dropLists(func(l *List) bool { return l.peer.Name == name })
+	a.dropViews(name)
+	// It says "not found" where it has dropped the peer already.
+	_, _ = a.d.invalidate(a.h, name)
+}
+
+// RemovePeer forgets a peer and closes the connection to it. The peer is not
+// told.
+func (a *Agent) RemovePeer(p nixl.Peer) error {
+	const op = "remove peer"
+	a.peersMu.Lock()
+	defer a.peersMu.Unlock()
+	if err := a.enter(op); err != nil {
+		return err
+	}
+	defer a.leave()
+	if p.Name == a.name {
+		return nixl.Refuse(op, p.Name, nixl.ErrInvalid, "an agent can not forget itself")
+	}
+	a.mu.Lock()
+	err := a.peers.Remove(p)
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	a.forget(p.Name)
+	return nil
+}
+
+// Connect makes the connection to a peer now, which the first transfer would
+// do else.
+func (a *Agent) Connect(p nixl.Peer) error {
+	const op = "connect"
+	a.peersMu.Lock()
+	defer a.peersMu.Unlock()
+	if err := a.enter(op); err != nil {
+		return err
+	}
+	defer a.leave()
+	a.mu.Lock()
+	err := a.peers.Check(op, p)
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	s, err := a.d.connect(a.h, p.Name, nil)
+	if err == nil && s < 0 {
+		return a.classify(op, p, s)
+	}
+	return failed(op, p.Name, s, err)
+}

@@ -1,0 +1,123 @@
+package libnixl
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/kvgate/kvgate/nixl"
+)
+
+// Recover gives back memory that transfers with p left poisoned.
+//
+// Proof that a failed transfer is quiet is the end of the backend that carried
+// it, and the C ABI ends a backend with its agent only. So Recover destroys the
+// native agent and makes it anew with the same backends, and registers
+// everything again. All peers are forgotten, not p alone, and so is the agent
+// by its peers: metadata has to be exchanged again in both directions, and a
+// new generation begins for each. Registrations stay valid; lists and views
+// are dead; prepared transfers are refused as those of an earlier generation.
+//
+// It is refused with [nixl.ErrBusy] while any transfer of the agent is in
+// flight, and with [nixl.ErrNoPeer] for a peer that there never was. If the
+// agent can not be made anew it is closed, and the error says why: its memory
+// is quiet then, too.
+func (a *Agent) Recover(p nixl.Peer) error {
+	const op = "recover"
+	a.peersMu.Lock()
+	defer a.peersMu.Unlock()
+	a.memMu.Lock()
+	defer a.memMu.Unlock()
+	a.life.Lock()
+	defer a.life.Unlock()
+	a.mu.Lock()
+	now, _, _ := a.peers.Current(p.Name)
+	var err error
+	switch {
+	case a.closed:
+		err = nixl.Refuse(op, p.Name, nixl.ErrClosed, "agent %s", a.name)
+	case p.Generation == 0 || p.Generation > now.Generation:
+		err = nixl.Refuse(op, p.Name, nixl.ErrNoPeer, "generation %d", p.Generation)
+	case a.inFlight > 0:
+		err = nixl.Refuse(op, p.Name, nixl.ErrBusy, "%d transfers of agent %s in flight", a.inFlight, a.name)
+	}
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	configs := make([]BackendConfig, 0, len(a.backends))
+	old := a.Backends()
+	for _, b := range old {
+		configs = append(configs, b.config)
+	}
+	a.stop()
+	a.mu.Lock()
+	for name, r := range a.remotes {
+		a.peers.Lost(r.peer)
+		delete(a.remotes, name)
+	}
+	a.registry.Quieted()
+	a.restarts++
+	a.mu.Unlock()
+	err = a.restart(configs, old)
+	if err != nil {
+		if a.h != nil {
+			a.end()
+		}
+		a.mu.Lock()
+		a.closed = true
+		a.registry.Clear()
+		a.mu.Unlock()
+		a.open.Close()
+	}
+	return err
+}
+
+// restart makes the native agent again and registers what is registered.
+func (a *Agent) restart(configs []BackendConfig, old []*Backend) error {
+	if err := a.start(configs); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	// The program's own handles of the backends stay valid.
+	for i, b := range a.backends {
+		old[i].h, old[i].info = b.h, b.info
+		a.backends[i] = old[i]
+	}
+	byType := map[nixl.MemoryType][]*nixl.Entry{}
+	for _, r := range a.registry.Regions(nil) {
+		byType[r.Type] = append(byType[r.Type], a.registry.Entry(r))
+	}
+	a.mu.Unlock()
+	for _, m := range slices.Sorted(maps.Keys(byType)) {
+		regions, blobs := make([]nixl.Descriptor, 0, len(byType[m])), make([][]byte, 0, len(byType[m]))
+		for _, e := range byType[m] {
+			regions, blobs = append(regions, e.Region.Descriptor), append(blobs, e.Cookie.(*entryData).blob)
+		}
+		s, err := a.d.register(a.h, m, regions, blobs, nil)
+		if err = failed("recover", "", s, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Restarts returns how often Recover made the native agent anew.
+func (a *Agent) Restarts() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.restarts
+}
+
+// Poisoned returns the registered regions on which transfers ended without
+// proof that they touch them no more.
+func (a *Agent) Poisoned() []nixl.Region {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var p []nixl.Region
+	for _, r := range a.registry.Regions(nil) {
+		if a.registry.Entry(r).Poisoned() > 0 {
+			p = append(p, r)
+		}
+	}
+	return p
+}

@@ -1,0 +1,63 @@
+// Calls from Go: one crossing each, however many functions of the library it
+// takes. Whatever a shim makes on the way is destroyed again, also on error.
+#ifndef KVG_NIXL_SHIM_H
+#define KVG_NIXL_SHIM_H
+
+#include "table.h"
+
+// kvg_desc has the layout of nixl.Descriptor.
+typedef struct {
+	uint64_t addr, len, dev;
+} kvg_desc;
+
+// kvg_out is a buffer that a shim fills: records of a 64-bit length and that
+// many bytes. The caller frees data.
+typedef struct {
+	char *data;
+	size_t len, cap;
+	int oom;
+} kvg_out;
+
+// Codes of this package beside those of the library.
+enum { KVG_NO_MEMORY = -1000 };
+
+const char *kvg_symbol_name(int i);
+
+bool kvg_is_stub(kvg_table *t);
+int kvg_plugins(kvg_table *t, kvg_h agent, kvg_out *names);
+int kvg_plugin_params(kvg_table *t, kvg_h agent, const char *plugin, kvg_out *mems, kvg_out *params);
+int kvg_backend_params(kvg_table *t, kvg_h agent, kvg_h backend, kvg_out *mems, kvg_out *params);
+int kvg_create_backend(kvg_table *t, kvg_h agent, const char *plugin, const char *pairs, size_t n, kvg_h *backend);
+
+// What a call may take beside its own arguments.
+int kvg_options(kvg_table *t, kvg_h *backends, size_t nbackends, int has_notif, const void *notif, size_t notif_len,
+	const void *custom, size_t custom_len, int skip_merge, const char *ip, int port, kvg_h *opt);
+
+// op: 0 register, 1 deregister
+int kvg_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *blob_lens, kvg_h opt);
+int kvg_query(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *blob_lens, kvg_h opt, kvg_out *answers);
+int kvg_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt, void **data, size_t *len);
+int kvg_send_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt);
+int kvg_load_md(kvg_table *t, kvg_h agent, const void *data, size_t len, kvg_out *name);
+int kvg_check_md(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg_desc *d, size_t n);
+
+int kvg_prepare(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg_desc *d, size_t n, kvg_h opt, kvg_h *list);
+int kvg_create(kvg_table *t, kvg_h agent, int op, int local_type, const kvg_desc *local, int remote_type,
+	const kvg_desc *remote, size_t n, const char *peer, kvg_h opt, kvg_h *req);
+int kvg_post(kvg_table *t, kvg_h agent, kvg_h req);
+int kvg_status(kvg_table *t, kvg_h agent, kvg_h req);
+int kvg_release(kvg_table *t, kvg_h agent, kvg_h req);
+int kvg_request_backend(kvg_table *t, kvg_h agent, kvg_h req, kvg_h *backends, size_t n, int *index);
+
+int kvg_notifs(kvg_table *t, kvg_h agent, kvg_out *messages);
+int kvg_view_local(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt, kvg_h *view);
+int kvg_view_remote(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *peers, kvg_h opt, kvg_h *view);
+
+// Signal handlers. kvg_signals_save notes the handlers of all signals;
+// kvg_signals_restore puts those back that have changed since and returns how
+// many, with their numbers as bits.
+typedef struct kvg_signals kvg_signals;
+kvg_signals *kvg_signals_save(void);
+int kvg_signals_restore(kvg_signals *s, uint64_t *which);
+
+#endif
