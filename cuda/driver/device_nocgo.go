@@ -1,0 +1,34 @@
+//go:build !cgo || !linux
+
+package driver
+
+import (
+	"fmt"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+// Device is a GPU. Built without cgo there is none.
+type Device struct{ cuda.Device }
+
+// Open opens a device on its primary context. The error is a
+// [cuda.ErrNoDriver] that says why there is no usable driver.
+func Open(Options) (*Device, error) {
+	return nil, fmt.Errorf("cuda/driver: %w: built without cgo", cuda.ErrNoDriver)
+}
+
+// Adopt opens the device of a context that someone else made and keeps alive
+// until Close.
+func Adopt(Context, Options) (*Device, error) { return Open(Options{}) }
+
+// AdoptStream takes a stream of the device's context that someone else made.
+func (d *Device) AdoptStream(RawStream) (cuda.Stream, error) { panic("no device exists") }
+
+// AdoptEvent takes an event of the device's context that someone else made.
+func (d *Device) AdoptEvent(RawEvent) (cuda.Event, error) { panic("no device exists") }
+
+// Library returns the path of the library.
+func (d *Device) Library() string { panic("no device exists") }
+
+// Context returns the context that the device works in.
+func (d *Device) Context() Context { panic("no device exists") }

@@ -1,0 +1,16 @@
+// Package driver is the cuda interface over NVIDIA's libcuda.so.1, which it
+// opens at run time: neither a CUDA toolkit nor a driver is needed to build or
+// to start a program that imports it. Without cgo, [Open] and [Adopt] always
+// fail with [cuda.ErrNoDriver].
+//
+// [cuda.Device.Submit] and [cuda.Device.Poll] cross into C once, however long
+// the batch. Each crossing makes the device's context current and the thread's
+// capture mode relaxed, and puts back both, so calls are right on any
+// goroutine and harmless beside CUDA code of the engine's own.
+//
+// Handles are indices that C looks up without a lock; a dead or foreign one is
+// [cuda.ErrInvalidHandle] instead of a crash in the driver. Destroying a handle
+// while another goroutine's call uses it is the caller's mistake, as in CUDA.
+//
+// The symbols it calls are listed in SYMBOLS.md.
+package driver

@@ -1,0 +1,31 @@
+// What the C files share.
+#include <stdlib.h>
+#include <string.h>
+#include "driver.h"
+
+static inline kvg_result kvg_refuse(int why) { return (kvg_result){.why = why}; }
+static inline kvg_result kvg_from(CUresult r) { return (kvg_result){.why = r ? KVG_DRIVER : KVG_OK, .code = r}; }
+
+static inline kvg_entry *kvg_slot(kvg_device *d, uint64_t handle) {
+	uint32_t i = (uint32_t)handle;
+	uint32_t kind = handle >> 56;
+	if (kind >= KVG_KINDS || i >= KVG_CHUNK * KVG_CHUNKS) return NULL;
+	kvg_entry *chunk = __atomic_load_n(&d->chunks[kind][i / KVG_CHUNK], __ATOMIC_ACQUIRE);
+	return chunk ? &chunk[i % KVG_CHUNK] : NULL;
+}
+
+static inline kvg_entry *kvg_find(kvg_device *d, uint32_t kind, uint64_t handle) {
+	if (handle >> 56 != kind) return NULL;
+	kvg_entry *e = kvg_slot(d, handle);
+	return e && __atomic_load_n(&e->handle, __ATOMIC_ACQUIRE) == handle ? e : NULL;
+}
+
+// kvg_scope is what a crossing has to put back: the thread's capture mode. Its
+// current context lies on the thread's stack of contexts meanwhile.
+typedef struct {
+	int mode;
+} kvg_scope;
+
+kvg_result kvg_enter(kvg_device *d, kvg_scope *s);
+kvg_result kvg_leave(kvg_device *d, kvg_scope *s, kvg_result r);
+int kvg_pinned_has(kvg_device *d, uint64_t addr, uint64_t size);

@@ -1,0 +1,151 @@
+//go:build cgo && linux
+
+package driver
+
+/*
+#include "driver.h"
+*/
+import "C"
+
+import (
+	"fmt"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+// CUDA's names for its default streams: CU_STREAM_LEGACY and
+// CU_STREAM_PER_THREAD.
+const (
+	rawLegacy    RawStream = 1
+	rawPerThread RawStream = 2
+)
+
+// NewStream returns a non-blocking stream.
+func (d *Device) NewStream(o cuda.StreamOptions) (cuda.Stream, error) {
+	const op = "make stream"
+	if err := d.enter(op); err != nil {
+		return 0, err
+	}
+	defer d.leave()
+	high := C.int(0)
+	if o.HighPriority {
+		high = 1
+	}
+	var raw C.uint64_t
+	if r := C.kvg_new_stream(d.c, high, &raw); r.why != C.KVG_OK {
+		return 0, d.fail(op, r, o.Name)
+	}
+	h, err := d.add(C.KVG_STREAM, uint64(raw), false, 0)
+	if err != nil {
+		C.kvg_free_stream(d.c, raw)
+		return 0, err
+	}
+	return cuda.Stream(h), nil
+}
+
+// AdoptStream takes a stream of the device's context that someone else made
+// and keeps owning. Destroying the returned handle leaves the stream alone.
+// Before each use it is checked that the stream is not capturing.
+//
+// The default streams are refused: the legacy one has an order with streams
+// that nobody asked for, and the per-thread one is another for each thread that
+// a goroutine meets. A stream of another context is [cuda.ErrInvalidContext].
+// Anything that is no stream at all may crash the driver.
+func (d *Device) AdoptStream(s RawStream) (cuda.Stream, error) {
+	const op = "adopt stream"
+	if err := d.enter(op); err != nil {
+		return 0, err
+	}
+	defer d.leave()
+	switch s {
+	case 0, rawLegacy:
+		return 0, &cuda.Error{Code: cuda.ErrInvalidHandle, Op: op, Detail: "the legacy default stream"}
+	case rawPerThread:
+		return 0, &cuda.Error{Code: cuda.ErrInvalidHandle, Op: op, Detail: "the per-thread default stream"}
+	}
+	var context C.uint64_t
+	if r := C.kvg_stream_context(d.c, C.uint64_t(s), &context); r.why != C.KVG_OK {
+		return 0, d.fail(op, r, fmt.Sprintf("%#x", uint64(s)))
+	}
+	if Context(context) != d.context {
+		return 0, &cuda.Error{Code: cuda.ErrInvalidContext, Op: op,
+			Detail: fmt.Sprintf("stream %#x is of context %#x, the device's is %#x", uint64(s), uint64(context), uint64(d.context))}
+	}
+	h, err := d.add(C.KVG_STREAM, uint64(s), true, 0)
+	return cuda.Stream(h), err
+}
+
+// DestroyStream makes the handle invalid. Work in the stream still runs.
+func (d *Device) DestroyStream(s cuda.Stream) error {
+	const op = "destroy stream"
+	if err := d.enter(op); err != nil {
+		return err
+	}
+	defer d.leave()
+	e, ok := d.take(C.KVG_STREAM, uint64(s))
+	if !ok {
+		return badHandle(op, "stream", uint64(s))
+	}
+	if e.foreign {
+		return nil
+	}
+	if r := C.kvg_free_stream(d.c, C.uint64_t(e.raw)); r.why != C.KVG_OK {
+		return d.fail(op, r, "")
+	}
+	return nil
+}
+
+// NewEvent returns an event without timing, which has not been recorded.
+func (d *Device) NewEvent() (cuda.Event, error) {
+	const op = "make event"
+	if err := d.enter(op); err != nil {
+		return 0, err
+	}
+	defer d.leave()
+	var raw C.uint64_t
+	if r := C.kvg_new_event(d.c, &raw); r.why != C.KVG_OK {
+		return 0, d.fail(op, r, "")
+	}
+	h, err := d.add(C.KVG_EVENT, uint64(raw), false, 0)
+	if err != nil {
+		C.kvg_free_event(d.c, raw)
+		return 0, err
+	}
+	return cuda.Event(h), nil
+}
+
+// AdoptEvent takes an event that someone else made and keeps owning, to be
+// waited for or asked after. Anything that is no event may crash the driver.
+func (d *Device) AdoptEvent(e RawEvent) (cuda.Event, error) {
+	const op = "adopt event"
+	if err := d.enter(op); err != nil {
+		return 0, err
+	}
+	defer d.leave()
+	if e == 0 {
+		return 0, badHandle(op, "event", 0)
+	}
+	h, err := d.add(C.KVG_EVENT, uint64(e), true, 0)
+	return cuda.Event(h), err
+}
+
+// DestroyEvent makes the handle invalid. Records and waits that are in streams
+// keep their meaning.
+func (d *Device) DestroyEvent(ev cuda.Event) error {
+	const op = "destroy event"
+	if err := d.enter(op); err != nil {
+		return err
+	}
+	defer d.leave()
+	e, ok := d.take(C.KVG_EVENT, uint64(ev))
+	if !ok {
+		return badHandle(op, "event", uint64(ev))
+	}
+	if e.foreign {
+		return nil
+	}
+	if r := C.kvg_free_event(d.c, C.uint64_t(e.raw)); r.why != C.KVG_OK {
+		return d.fail(op, r, "")
+	}
+	return nil
+}

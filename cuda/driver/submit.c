@@ -1,0 +1,139 @@
+//go:build cgo && linux
+
+#include "driver_internal.h"
+
+// The ops of cuda.Op.
+enum {
+	OP_NONE, OP_LAUNCH, OP_COPY, OP_FILL, OP_RECORD, OP_WAIT_EVENT, OP_WRITE_WORD, OP_WAIT_WORD, OP_GRAPH, OP_SIGNAL
+};
+
+enum { MAX_ARGS = 4096 }; // cuda.MaxArgBytes
+
+// in_one_allocation reports whether n bytes at addr are. The driver itself takes
+// an address that it does not know for pageable host memory, and goes there.
+static int in_one_allocation(kvg_device *d, uint64_t addr, uint64_t n) {
+	uint64_t base = 0, size = 0;
+	int what[2] = {11, 12}; // CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, RANGE_SIZE
+	void *where[2] = {&base, &size};
+	if (d->t.cuPointerGetAttributes(2, what, where, addr)) return 0;
+	return base && addr >= base && addr - base <= size && n <= size - (addr - base);
+}
+
+static kvg_result launch(kvg_device *d, const kvg_command *c, CUstream s, uint8_t *arena, uint64_t arena_len) {
+	kvg_entry *f = kvg_find(d, KVG_FUNCTION, c->a);
+	if (!f) return kvg_refuse(KVG_BAD_FUNCTION);
+	if (c->len > MAX_ARGS || (uint64_t)c->off + c->len > arena_len) return kvg_refuse(KVG_BAD_ARENA);
+	if (f->params >= 0 && (uint32_t)f->params != c->len) return kvg_refuse(KVG_BAD_ARGS);
+	size_t size = c->len;
+	// CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END
+	void *extra[] = {(void *)1, arena + c->off, (void *)2, &size, (void *)0};
+	return kvg_from(d->t.cuLaunchKernel(f->raw, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
+		c->block[2], c->shared, s, NULL, size ? extra : NULL));
+}
+
+static kvg_result copy(kvg_device *d, const kvg_command *c, CUstream s) {
+	if (!c->c) return kvg_refuse(KVG_OK);
+	if (!in_one_allocation(d, c->b, c->c)) return kvg_refuse(KVG_BAD_SOURCE);
+	if (!in_one_allocation(d, c->a, c->c)) return kvg_refuse(KVG_BAD_DESTINATION);
+	return kvg_from(d->t.cuMemcpyAsync(c->a, c->b, c->c, s));
+}
+
+static kvg_result fill(kvg_device *d, const kvg_command *c, CUstream s) {
+	if (c->flags > 2) return kvg_refuse(KVG_BAD_ELEMENT);
+	uint64_t size = (uint64_t)1 << c->flags;
+	if (c->a % size) return kvg_refuse(KVG_MISALIGNED);
+	if (c->b >> (8 * size)) return kvg_refuse(KVG_BAD_VALUE);
+	if (!c->c) return kvg_refuse(KVG_OK);
+	if (c->c > (uint64_t)1 << 60 || !in_one_allocation(d, c->a, c->c * size)) return kvg_refuse(KVG_BAD_DESTINATION);
+	switch (c->flags) {
+	case 0: return kvg_from(d->t.cuMemsetD8Async(c->a, c->b, c->c, s));
+	case 1: return kvg_from(d->t.cuMemsetD16Async(c->a, c->b, c->c, s));
+	}
+	return kvg_from(d->t.cuMemsetD32Async(c->a, c->b, c->c, s));
+}
+
+static kvg_result command(kvg_device *d, const kvg_command *c, CUstream s, uint8_t *arena, uint64_t arena_len) {
+	kvg_entry *e;
+	switch (c->op) {
+	case OP_LAUNCH: return launch(d, c, s, arena, arena_len);
+	case OP_COPY: return copy(d, c, s);
+	case OP_FILL: return fill(d, c, s);
+	case OP_RECORD:
+		if (!(e = kvg_find(d, KVG_EVENT, c->a))) return kvg_refuse(KVG_BAD_EVENT);
+		return kvg_from(d->t.cuEventRecord(e->raw, s));
+	case OP_WAIT_EVENT:
+		if (!(e = kvg_find(d, KVG_EVENT, c->a))) return kvg_refuse(KVG_BAD_EVENT);
+		return kvg_from(d->t.cuStreamWaitEvent(s, e->raw, 0));
+	case OP_WRITE_WORD:
+		if (!d->t.cuStreamWriteValue32_v2) return kvg_refuse(KVG_MISSING);
+		if (c->a % 4 || !in_one_allocation(d, c->a, 4)) return kvg_refuse(KVG_BAD_DESTINATION);
+		return kvg_from(d->t.cuStreamWriteValue32_v2(s, c->a, c->b, 0));
+	case OP_WAIT_WORD:
+		if (!d->t.cuStreamWaitValue32_v2) return kvg_refuse(KVG_MISSING);
+		if (c->a % 4 || !in_one_allocation(d, c->a, 4)) return kvg_refuse(KVG_BAD_SOURCE);
+		return kvg_from(d->t.cuStreamWaitValue32_v2(s, c->a, c->b, 0)); // CU_STREAM_WAIT_VALUE_GEQ: cyclic
+	}
+	return kvg_refuse(KVG_BAD_OP);
+}
+
+// Work must not find its way into a capture that someone else has begun on a
+// stream of theirs.
+static kvg_result capturing(kvg_device *d, const uint64_t *streams, uint32_t n) {
+	for (uint32_t i = 0; i < n; i++) {
+		kvg_entry *s = kvg_find(d, KVG_STREAM, streams[i]);
+		if (!s || !(s->flags & KVG_FOREIGN)) continue;
+		int status = 0;
+		kvg_result r = kvg_from(d->t.cuStreamIsCapturing(s->raw, &status));
+		if (r.why == KVG_OK && status) r = kvg_refuse(KVG_CAPTURING);
+		if (r.why != KVG_OK) return r;
+	}
+	return kvg_refuse(KVG_OK);
+}
+
+kvg_result kvg_submit(kvg_device *d, const kvg_command *cmds, uint32_t n, uint8_t *arena, uint64_t arena_len,
+	const uint64_t *streams, uint32_t nstreams) {
+	kvg_scope scope;
+	kvg_result r = kvg_enter(d, &scope);
+	if (r.why != KVG_OK) return r;
+	r = capturing(d, streams, nstreams);
+	for (uint32_t i = 0; r.why == KVG_OK && i < n; i++) {
+		const kvg_command *c = &cmds[i];
+		kvg_entry *s = c->stream < nstreams ? kvg_find(d, KVG_STREAM, streams[c->stream]) : NULL;
+		if (s) {
+			r = command(d, c, s->raw, arena, arena_len);
+		} else {
+			r = kvg_refuse(c->stream < nstreams ? KVG_BAD_STREAM : KVG_BAD_STREAM_INDEX);
+		}
+		r.index = i;
+	}
+	return kvg_leave(d, &scope, r);
+}
+
+static kvg_result mark(kvg_device *d, kvg_mark *m) {
+	m->state = 0;
+	if (!m->event && !m->word) return kvg_refuse(KVG_EMPTY_MARK);
+	if (m->event) {
+		kvg_entry *e = kvg_find(d, KVG_EVENT, m->event);
+		if (!e) return kvg_refuse(KVG_BAD_EVENT);
+		CUresult r = d->t.cuEventQuery(e->raw);
+		if (r && r != 600) return kvg_from(r); // CUDA_ERROR_NOT_READY
+		m->state = !r;
+	}
+	if (m->word) {
+		if (m->word % 4 || !kvg_pinned_has(d, m->word, 4)) return kvg_refuse(KVG_BAD_WORD);
+		m->seen = __atomic_load_n((uint32_t *)m->word, __ATOMIC_ACQUIRE);
+		if ((int32_t)(m->seen - m->want) >= 0) m->state = 1;
+	}
+	return kvg_refuse(KVG_OK);
+}
+
+kvg_result kvg_poll(kvg_device *d, kvg_mark *marks, uint32_t n) {
+	kvg_scope scope;
+	kvg_result r = kvg_enter(d, &scope);
+	if (r.why != KVG_OK) return r;
+	for (uint32_t i = 0; r.why == KVG_OK && i < n; i++) {
+		r = mark(d, &marks[i]);
+		r.index = i;
+	}
+	return kvg_leave(d, &scope, r);
+}

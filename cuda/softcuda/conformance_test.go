@@ -1,0 +1,45 @@
+//go:build cgo && linux
+
+package softcuda_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/conformance"
+	"github.com/kvgate/kvgate/cuda/driver"
+	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/cuda/softcuda"
+)
+
+// add adds a device that goes with the test.
+func add(t testing.TB, o sim.Options) *softcuda.Device {
+	t.Helper()
+	soft, err := softcuda.Add(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, soft.Remove()) })
+	return soft
+}
+
+// open opens a driver's device over a simulated one.
+func open(t testing.TB, o sim.Options) (*driver.Device, *softcuda.Device) {
+	t.Helper()
+	soft := add(t, o)
+	d, err := driver.Open(driver.Options{Library: softcuda.Library{}, Device: soft.Ordinal()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d, soft
+}
+
+// The table of behaviours holds for the driver's code as for the simulator. The
+// device is slow, so that work is still pending when a busy machine gets round
+// to asking after it.
+func TestConformance(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) cuda.Device {
+		t.Parallel()
+		d, _ := open(t, sim.Options{Real: true, Slow: 500})
+		return d
+	})
+}

@@ -1,0 +1,326 @@
+//go:build cgo && linux
+
+package softcuda
+
+/*
+#include "soft.h"
+*/
+import "C"
+
+import (
+	"context"
+	"sync"
+	"unsafe"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/sim"
+)
+
+var bg = context.Background()
+
+// softContext is a context: a simulated device of its own.
+type softContext struct {
+	handle uint64
+	device *Device
+	sim    *sim.Device
+	flags  uint32
+	batch  sync.Pool // of *cuda.Batch, for one command each
+
+	mu       sync.Mutex
+	memory   map[uint64]allocation // by base
+	blocking map[*softStream]bool  // that have an order with the legacy stream
+	legacy   *softStream           // made when first used
+	capture  int                   // streams that capture
+}
+
+type allocation struct {
+	size uint64
+	kind cuda.MemoryKind
+	host []byte // of pinned memory
+}
+
+func (d *Device) newContext(flags uint32) (*softContext, error) {
+	s, err := sim.New(d.o)
+	if err != nil {
+		return nil, err
+	}
+	c := &softContext{device: d, sim: s, flags: flags, memory: map[uint64]allocation{}, blocking: map[*softStream]bool{}}
+	c.batch.New = func() any { return new(cuda.Batch) }
+	c.handle = register(c)
+	return c, nil
+}
+
+// destroy ends the context, and every handle of it.
+func (c *softContext) destroy() error {
+	machine.Lock()
+	for h, o := range machine.objects {
+		var owner *softContext
+		switch o := o.(type) {
+		case *softContext:
+			owner = o
+		case *softStream:
+			owner = o.c
+		case *softEvent:
+			owner = o.c
+		case *softModule:
+			owner = o.c
+		case *softFunction:
+			owner = o.c
+		}
+		if owner == c {
+			delete(machine.objects, h)
+		}
+	}
+	machine.Unlock()
+	return c.sim.Close()
+}
+
+// current returns the calling thread's context.
+func current() (*softContext, C.CUresult) {
+	if !started() {
+		return nil, fail(cuda.ErrNotInitialized)
+	}
+	h := uint64(C.kvg_soft_current())
+	if h == 0 {
+		return nil, fail(cuda.ErrInvalidContext)
+	}
+	c, ok := lookup[*softContext](h)
+	if !ok {
+		return nil, fail(cuda.ErrContextDestroyed)
+	}
+	return c, 0
+}
+
+func doDevicePrimaryCtxRetain(out *C.CUcontext, device C.CUdevice) C.CUresult {
+	d := deviceOf(device)
+	switch {
+	case !started():
+		return fail(cuda.ErrNotInitialized)
+	case d == nil:
+		return fail(cuda.ErrInvalidDevice)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.primary == nil {
+		c, err := d.newContext(d.flags)
+		if err != nil {
+			return fail(cuda.ErrOutOfMemory)
+		}
+		d.primary = c
+	}
+	d.refs++
+	*out = C.CUcontext(d.primary.handle)
+	return 0
+}
+
+func doDevicePrimaryCtxReleaseV2(device C.CUdevice) C.CUresult {
+	d := deviceOf(device)
+	if d == nil {
+		return fail(cuda.ErrInvalidDevice)
+	}
+	d.mu.Lock()
+	if d.refs == 0 {
+		d.mu.Unlock()
+		return fail(cuda.ErrInvalidContext)
+	}
+	d.refs--
+	var last *softContext
+	if d.refs == 0 {
+		last, d.primary = d.primary, nil
+	}
+	d.mu.Unlock()
+	if last != nil {
+		return result(last.destroy())
+	}
+	return 0
+}
+
+func doDevicePrimaryCtxRelease(device C.CUdevice) C.CUresult {
+	return doDevicePrimaryCtxReleaseV2(device)
+}
+
+func doDevicePrimaryCtxResetV2(device C.CUdevice) C.CUresult {
+	d := deviceOf(device)
+	if d == nil {
+		return fail(cuda.ErrInvalidDevice)
+	}
+	d.mu.Lock()
+	last := d.primary
+	d.primary, d.refs = nil, 0
+	d.mu.Unlock()
+	if last != nil {
+		return result(last.destroy())
+	}
+	return 0
+}
+
+func doDevicePrimaryCtxGetState(device C.CUdevice, flags *C.uint, active *C.int) C.CUresult {
+	d := deviceOf(device)
+	if d == nil {
+		return fail(cuda.ErrInvalidDevice)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*flags, *active = C.uint(d.flags), 0
+	if d.primary != nil {
+		*active = 1
+	}
+	return 0
+}
+
+func doDevicePrimaryCtxSetFlagsV2(device C.CUdevice, flags C.uint) C.CUresult {
+	d := deviceOf(device)
+	if d == nil {
+		return fail(cuda.ErrInvalidDevice)
+	}
+	d.mu.Lock()
+	d.flags = uint32(flags)
+	d.mu.Unlock()
+	return 0
+}
+
+func doCtxCreateV2(out *C.CUcontext, flags C.uint, device C.CUdevice) C.CUresult {
+	d := deviceOf(device)
+	switch {
+	case !started():
+		return fail(cuda.ErrNotInitialized)
+	case d == nil:
+		return fail(cuda.ErrInvalidDevice)
+	}
+	c, err := d.newContext(uint32(flags))
+	if err != nil {
+		return fail(cuda.ErrOutOfMemory)
+	}
+	if C.kvg_soft_push(C.uint64_t(c.handle)) == 0 {
+		_ = c.destroy()
+		return fail(cuda.ErrOutOfMemory)
+	}
+	*out = C.CUcontext(c.handle)
+	return 0
+}
+
+// A context without parameters is all there is.
+func doCtxCreateV4(out *C.CUcontext, params unsafe.Pointer, flags C.uint, device C.CUdevice) C.CUresult {
+	return doCtxCreateV2(out, flags, device)
+}
+
+func doCtxDestroyV2(h C.CUcontext) C.CUresult {
+	c, ok := lookup[*softContext](uint64(h))
+	if !ok {
+		return fail(cuda.ErrInvalidContext)
+	}
+	c.device.mu.Lock()
+	primary := c.device.primary == c
+	c.device.mu.Unlock()
+	if primary {
+		return fail(cuda.ErrInvalidContext)
+	}
+	if uint64(C.kvg_soft_current()) == c.handle {
+		var old C.uint64_t
+		C.kvg_soft_pop(&old)
+	}
+	return result(c.destroy())
+}
+
+func doCtxPushCurrentV2(h C.CUcontext) C.CUresult {
+	if _, ok := lookup[*softContext](uint64(h)); !ok {
+		return fail(cuda.ErrInvalidContext)
+	}
+	if C.kvg_soft_push(h) == 0 {
+		return fail(cuda.ErrInvalidContext)
+	}
+	return 0
+}
+
+func doCtxPopCurrentV2(out *C.CUcontext) C.CUresult {
+	var old C.uint64_t
+	if C.kvg_soft_pop(&old) == 0 {
+		return fail(cuda.ErrInvalidContext)
+	}
+	if out != nil {
+		*out = C.CUcontext(old)
+	}
+	return 0
+}
+
+func doCtxGetCurrent(out *C.CUcontext) C.CUresult {
+	*out = C.CUcontext(C.kvg_soft_current())
+	return 0
+}
+
+func doCtxSetCurrent(h C.CUcontext) C.CUresult {
+	if _, ok := lookup[*softContext](uint64(h)); !ok && h != 0 {
+		return fail(cuda.ErrInvalidContext)
+	}
+	C.kvg_soft_set_current(C.uint64_t(h))
+	return 0
+}
+
+func doCtxGetDevice(out *C.CUdevice) C.CUresult {
+	c, r := current()
+	if c == nil {
+		return r
+	}
+	*out = C.CUdevice(c.device.ordinal)
+	return 0
+}
+
+func doCtxSynchronize() C.CUresult {
+	c, r := current()
+	if c == nil {
+		return r
+	}
+	if r := c.safe(); r != 0 {
+		return r
+	}
+	return result(c.sim.Sync(bg))
+}
+
+// The simulator has two priorities.
+func doCtxGetStreamPriorityRange(least, greatest *C.int) C.CUresult {
+	if c, r := current(); c == nil {
+		return r
+	}
+	if least != nil {
+		*least = 0
+	}
+	if greatest != nil {
+		*greatest = -1
+	}
+	return 0
+}
+
+func doCtxGetApiVersion(h C.CUcontext, version *C.uint) C.CUresult {
+	if _, ok := lookup[*softContext](uint64(h)); !ok && h != 0 {
+		return fail(cuda.ErrInvalidContext)
+	}
+	*version = 3020
+	return 0
+}
+
+func doCtxGetFlags(flags *C.uint) C.CUresult {
+	c, r := current()
+	if c == nil {
+		return r
+	}
+	*flags = C.uint(c.flags)
+	return 0
+}
+
+// The limits are those of a fresh context on hardware.
+func doCtxGetLimit(value *C.size_t, limit C.int) C.CUresult {
+	if c, r := current(); c == nil {
+		return r
+	}
+	switch limit {
+	case 0: // CU_LIMIT_STACK_SIZE
+		*value = 1024
+	case 1: // CU_LIMIT_PRINTF_FIFO_SIZE
+		*value = 1 << 20
+	case 2: // CU_LIMIT_MALLOC_HEAP_SIZE
+		*value = 8 << 20
+	default:
+		return fail(cuda.ErrNotSupported)
+	}
+	return 0
+}

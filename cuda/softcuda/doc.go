@@ -1,0 +1,14 @@
+// Package softcuda serves the CUDA driver's C interface from the simulator, so
+// that code written against libcuda.so.1 runs where there is no GPU.
+//
+// Inside a Go program its functions are called kvg_soft_* and reached through
+// [Library], to fill the table of cuda/driver. Their canonical names would
+// catch the calls that other libraries of the process make to a real driver;
+// they exist only in the shared library that ./build.sh softcuda makes from
+// package softcuda/libcuda, for programs that are not Go.
+//
+// Devices run under the real pacer: C threads are not known to a virtual world.
+// One context is one simulated device with memory of its own; contexts of a
+// device do not share its bandwidth. What the simulator can't do is
+// CUDA_ERROR_NOT_SUPPORTED: see the list in driver.abi, and the comments here.
+package softcuda

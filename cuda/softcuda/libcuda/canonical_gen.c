@@ -1,0 +1,303 @@
+// Code generated from internal/abi/driver.abi by internal/abi/internal/mkabi. DO NOT EDIT.
+
+// Declarations of the CUDA driver's C interface as far as this module uses it,
+// for 64-bit Linux. Handles are integers as wide as the pointers that they are
+// in the vendor's header: nothing here looks behind them.
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef uint64_t CUdeviceptr;
+typedef uint64_t CUcontext;
+typedef uint64_t CUmodule;
+typedef uint64_t CUfunction;
+typedef uint64_t CUstream;
+typedef uint64_t CUevent;
+typedef uint64_t CUgraph;
+typedef uint64_t CUgraphExec;
+typedef struct { char bytes[16]; } CUuuid;
+typedef void (*CUhostFn)(void *arg);
+
+
+extern CUresult kvg_soft_cuInit(unsigned int flags);
+CUresult cuInit(unsigned int flags) { return kvg_soft_cuInit(flags); }
+
+extern CUresult kvg_soft_cuDriverGetVersion(int *version);
+CUresult cuDriverGetVersion(int *version) { return kvg_soft_cuDriverGetVersion(version); }
+
+extern CUresult kvg_soft_cuGetErrorName(int error, const char **name);
+CUresult cuGetErrorName(int error, const char **name) { return kvg_soft_cuGetErrorName(error, name); }
+
+extern CUresult kvg_soft_cuGetErrorString(int error, const char **text);
+CUresult cuGetErrorString(int error, const char **text) { return kvg_soft_cuGetErrorString(error, text); }
+
+extern CUresult kvg_soft_cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags);
+CUresult cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags) { return kvg_soft_cuGetProcAddress(symbol, fn, version, flags); }
+
+extern CUresult kvg_soft_cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, int *status);
+CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, int *status) { return kvg_soft_cuGetProcAddress_v2(symbol, fn, version, flags, status); }
+
+extern CUresult kvg_soft_cuDeviceGet(CUdevice *device, int ordinal);
+CUresult cuDeviceGet(CUdevice *device, int ordinal) { return kvg_soft_cuDeviceGet(device, ordinal); }
+
+extern CUresult kvg_soft_cuDeviceGetCount(int *count);
+CUresult cuDeviceGetCount(int *count) { return kvg_soft_cuDeviceGetCount(count); }
+
+extern CUresult kvg_soft_cuDeviceGetName(char *name, int len, CUdevice device);
+CUresult cuDeviceGetName(char *name, int len, CUdevice device) { return kvg_soft_cuDeviceGetName(name, len, device); }
+
+extern CUresult kvg_soft_cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) { return kvg_soft_cuDeviceGetAttribute(value, attribute, device); }
+
+extern CUresult kvg_soft_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) { return kvg_soft_cuDeviceTotalMem_v2(bytes, device); }
+
+extern CUresult kvg_soft_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) { return kvg_soft_cuDeviceGetUuid_v2(uuid, device); }
+
+extern CUresult kvg_soft_cuDeviceGetUuid(CUuuid *uuid, CUdevice device);
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) { return kvg_soft_cuDeviceGetUuid(uuid, device); }
+
+extern CUresult kvg_soft_cuDeviceGetPCIBusId(char *id, int len, CUdevice device);
+CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice device) { return kvg_soft_cuDeviceGetPCIBusId(id, len, device); }
+
+extern CUresult kvg_soft_cuDeviceGetByPCIBusId(CUdevice *device, const char *id);
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id) { return kvg_soft_cuDeviceGetByPCIBusId(device, id); }
+
+extern CUresult kvg_soft_cuDeviceComputeCapability(int *major, int *minor, CUdevice device);
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) { return kvg_soft_cuDeviceComputeCapability(major, minor, device); }
+
+extern CUresult kvg_soft_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return kvg_soft_cuDevicePrimaryCtxRetain(context, device); }
+
+extern CUresult kvg_soft_cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { return kvg_soft_cuDevicePrimaryCtxRelease_v2(device); }
+
+extern CUresult kvg_soft_cuDevicePrimaryCtxRelease(CUdevice device);
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return kvg_soft_cuDevicePrimaryCtxRelease(device); }
+
+extern CUresult kvg_soft_cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active);
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) { return kvg_soft_cuDevicePrimaryCtxGetState(device, flags, active); }
+
+extern CUresult kvg_soft_cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags);
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) { return kvg_soft_cuDevicePrimaryCtxSetFlags_v2(device, flags); }
+
+extern CUresult kvg_soft_cuDevicePrimaryCtxReset_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { return kvg_soft_cuDevicePrimaryCtxReset_v2(device); }
+
+extern CUresult kvg_soft_cuCtxPushCurrent_v2(CUcontext context);
+CUresult cuCtxPushCurrent_v2(CUcontext context) { return kvg_soft_cuCtxPushCurrent_v2(context); }
+
+extern CUresult kvg_soft_cuCtxPopCurrent_v2(CUcontext *context);
+CUresult cuCtxPopCurrent_v2(CUcontext *context) { return kvg_soft_cuCtxPopCurrent_v2(context); }
+
+extern CUresult kvg_soft_cuCtxGetDevice(CUdevice *device);
+CUresult cuCtxGetDevice(CUdevice *device) { return kvg_soft_cuCtxGetDevice(device); }
+
+extern CUresult kvg_soft_cuCtxSynchronize(void);
+CUresult cuCtxSynchronize(void) { return kvg_soft_cuCtxSynchronize(); }
+
+extern CUresult kvg_soft_cuCtxGetStreamPriorityRange(int *least, int *greatest);
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) { return kvg_soft_cuCtxGetStreamPriorityRange(least, greatest); }
+
+extern CUresult kvg_soft_cuCtxGetCurrent(CUcontext *context);
+CUresult cuCtxGetCurrent(CUcontext *context) { return kvg_soft_cuCtxGetCurrent(context); }
+
+extern CUresult kvg_soft_cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxSetCurrent(CUcontext context) { return kvg_soft_cuCtxSetCurrent(context); }
+
+extern CUresult kvg_soft_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) { return kvg_soft_cuCtxCreate_v2(context, flags, device); }
+
+extern CUresult kvg_soft_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device);
+CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device) { return kvg_soft_cuCtxCreate_v4(context, params, flags, device); }
+
+extern CUresult kvg_soft_cuCtxDestroy_v2(CUcontext context);
+CUresult cuCtxDestroy_v2(CUcontext context) { return kvg_soft_cuCtxDestroy_v2(context); }
+
+extern CUresult kvg_soft_cuCtxGetApiVersion(CUcontext context, unsigned int *version);
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version) { return kvg_soft_cuCtxGetApiVersion(context, version); }
+
+extern CUresult kvg_soft_cuCtxGetFlags(unsigned int *flags);
+CUresult cuCtxGetFlags(unsigned int *flags) { return kvg_soft_cuCtxGetFlags(flags); }
+
+extern CUresult kvg_soft_cuCtxGetLimit(size_t *value, int limit);
+CUresult cuCtxGetLimit(size_t *value, int limit) { return kvg_soft_cuCtxGetLimit(value, limit); }
+
+extern CUresult kvg_soft_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values);
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values) { return kvg_soft_cuModuleLoadDataEx(module, image, n, options, values); }
+
+extern CUresult kvg_soft_cuModuleLoadData(CUmodule *module, const void *image);
+CUresult cuModuleLoadData(CUmodule *module, const void *image) { return kvg_soft_cuModuleLoadData(module, image); }
+
+extern CUresult kvg_soft_cuModuleUnload(CUmodule module);
+CUresult cuModuleUnload(CUmodule module) { return kvg_soft_cuModuleUnload(module); }
+
+extern CUresult kvg_soft_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) { return kvg_soft_cuModuleGetFunction(function, module, name); }
+
+extern CUresult kvg_soft_cuFuncGetAttribute(int *value, int attribute, CUfunction function);
+CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) { return kvg_soft_cuFuncGetAttribute(value, attribute, function); }
+
+extern CUresult kvg_soft_cuFuncLoad(CUfunction function);
+CUresult cuFuncLoad(CUfunction function) { return kvg_soft_cuFuncLoad(function); }
+
+extern CUresult kvg_soft_cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size);
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size) { return kvg_soft_cuFuncGetParamInfo(function, index, offset, size); }
+
+extern CUresult kvg_soft_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra);
+CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra) { return kvg_soft_cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra); }
+
+extern CUresult kvg_soft_cuMemAlloc_v2(CUdeviceptr *ptr, size_t size);
+CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size) { return kvg_soft_cuMemAlloc_v2(ptr, size); }
+
+extern CUresult kvg_soft_cuMemFree_v2(CUdeviceptr ptr);
+CUresult cuMemFree_v2(CUdeviceptr ptr) { return kvg_soft_cuMemFree_v2(ptr); }
+
+extern CUresult kvg_soft_cuMemHostAlloc(void **ptr, size_t size, unsigned int flags);
+CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags) { return kvg_soft_cuMemHostAlloc(ptr, size, flags); }
+
+extern CUresult kvg_soft_cuMemFreeHost(void *ptr);
+CUresult cuMemFreeHost(void *ptr) { return kvg_soft_cuMemFreeHost(ptr); }
+
+extern CUresult kvg_soft_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags);
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags) { return kvg_soft_cuMemHostGetDevicePointer_v2(device, host, flags); }
+
+extern CUresult kvg_soft_cuMemAllocHost_v2(void **ptr, size_t size);
+CUresult cuMemAllocHost_v2(void **ptr, size_t size) { return kvg_soft_cuMemAllocHost_v2(ptr, size); }
+
+extern CUresult kvg_soft_cuMemGetInfo_v2(size_t *free, size_t *total);
+CUresult cuMemGetInfo_v2(size_t *free, size_t *total) { return kvg_soft_cuMemGetInfo_v2(free, total); }
+
+extern CUresult kvg_soft_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr) { return kvg_soft_cuMemGetAddressRange_v2(base, size, ptr); }
+
+extern CUresult kvg_soft_cuPointerGetAttribute(void *value, int attribute, CUdeviceptr ptr);
+CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr ptr) { return kvg_soft_cuPointerGetAttribute(value, attribute, ptr); }
+
+extern CUresult kvg_soft_cuPointerGetAttributes(unsigned int n, int *attributes, void **values, CUdeviceptr ptr);
+CUresult cuPointerGetAttributes(unsigned int n, int *attributes, void **values, CUdeviceptr ptr) { return kvg_soft_cuPointerGetAttributes(n, attributes, values, ptr); }
+
+extern CUresult kvg_soft_cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr);
+CUresult cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr) { return kvg_soft_cuPointerSetAttribute(value, attribute, ptr); }
+
+extern CUresult kvg_soft_cuFlushGPUDirectRDMAWrites(int target, int scope);
+CUresult cuFlushGPUDirectRDMAWrites(int target, int scope) { return kvg_soft_cuFlushGPUDirectRDMAWrites(target, scope); }
+
+extern CUresult kvg_soft_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream);
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream) { return kvg_soft_cuMemcpyAsync(dst, src, size, stream); }
+
+extern CUresult kvg_soft_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size);
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size) { return kvg_soft_cuMemcpy(dst, src, size); }
+
+extern CUresult kvg_soft_cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size) { return kvg_soft_cuMemcpyHtoD_v2(dst, src, size); }
+
+extern CUresult kvg_soft_cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size);
+CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size) { return kvg_soft_cuMemcpyDtoH_v2(dst, src, size); }
+
+extern CUresult kvg_soft_cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size);
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size) { return kvg_soft_cuMemcpyDtoD_v2(dst, src, size); }
+
+extern CUresult kvg_soft_cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream) { return kvg_soft_cuMemcpyHtoDAsync_v2(dst, src, size, stream); }
+
+extern CUresult kvg_soft_cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream);
+CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream) { return kvg_soft_cuMemcpyDtoHAsync_v2(dst, src, size, stream); }
+
+extern CUresult kvg_soft_cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream);
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream) { return kvg_soft_cuMemcpyDtoDAsync_v2(dst, src, size, stream); }
+
+extern CUresult kvg_soft_cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream);
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream) { return kvg_soft_cuMemsetD8Async(dst, value, n, stream); }
+
+extern CUresult kvg_soft_cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream);
+CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream) { return kvg_soft_cuMemsetD16Async(dst, value, n, stream); }
+
+extern CUresult kvg_soft_cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream);
+CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream) { return kvg_soft_cuMemsetD32Async(dst, value, n, stream); }
+
+extern CUresult kvg_soft_cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n);
+CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n) { return kvg_soft_cuMemsetD8_v2(dst, value, n); }
+
+extern CUresult kvg_soft_cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n);
+CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n) { return kvg_soft_cuMemsetD16_v2(dst, value, n); }
+
+extern CUresult kvg_soft_cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n);
+CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n) { return kvg_soft_cuMemsetD32_v2(dst, value, n); }
+
+extern CUresult kvg_soft_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority);
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority) { return kvg_soft_cuStreamCreateWithPriority(stream, flags, priority); }
+
+extern CUresult kvg_soft_cuStreamCreate(CUstream *stream, unsigned int flags);
+CUresult cuStreamCreate(CUstream *stream, unsigned int flags) { return kvg_soft_cuStreamCreate(stream, flags); }
+
+extern CUresult kvg_soft_cuStreamDestroy_v2(CUstream stream);
+CUresult cuStreamDestroy_v2(CUstream stream) { return kvg_soft_cuStreamDestroy_v2(stream); }
+
+extern CUresult kvg_soft_cuStreamSynchronize(CUstream stream);
+CUresult cuStreamSynchronize(CUstream stream) { return kvg_soft_cuStreamSynchronize(stream); }
+
+extern CUresult kvg_soft_cuStreamQuery(CUstream stream);
+CUresult cuStreamQuery(CUstream stream) { return kvg_soft_cuStreamQuery(stream); }
+
+extern CUresult kvg_soft_cuStreamIsCapturing(CUstream stream, int *status);
+CUresult cuStreamIsCapturing(CUstream stream, int *status) { return kvg_soft_cuStreamIsCapturing(stream, status); }
+
+extern CUresult kvg_soft_cuThreadExchangeStreamCaptureMode(int *mode);
+CUresult cuThreadExchangeStreamCaptureMode(int *mode) { return kvg_soft_cuThreadExchangeStreamCaptureMode(mode); }
+
+extern CUresult kvg_soft_cuStreamGetCtx(CUstream stream, CUcontext *context);
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) { return kvg_soft_cuStreamGetCtx(stream, context); }
+
+extern CUresult kvg_soft_cuStreamGetPriority(CUstream stream, int *priority);
+CUresult cuStreamGetPriority(CUstream stream, int *priority) { return kvg_soft_cuStreamGetPriority(stream, priority); }
+
+extern CUresult kvg_soft_cuStreamGetFlags(CUstream stream, unsigned int *flags);
+CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags) { return kvg_soft_cuStreamGetFlags(stream, flags); }
+
+extern CUresult kvg_soft_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) { return kvg_soft_cuStreamWaitEvent(stream, event, flags); }
+
+extern CUresult kvg_soft_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags);
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags) { return kvg_soft_cuStreamWriteValue32_v2(stream, addr, value, flags); }
+
+extern CUresult kvg_soft_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags);
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags) { return kvg_soft_cuStreamWaitValue32_v2(stream, addr, value, flags); }
+
+extern CUresult kvg_soft_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg);
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg) { return kvg_soft_cuLaunchHostFunc(stream, fn, arg); }
+
+extern CUresult kvg_soft_cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) { return kvg_soft_cuStreamBeginCapture_v2(stream, mode); }
+
+extern CUresult kvg_soft_cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) { return kvg_soft_cuStreamEndCapture(stream, graph); }
+
+extern CUresult kvg_soft_cuGraphLaunch(CUgraphExec graph, CUstream stream);
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) { return kvg_soft_cuGraphLaunch(graph, stream); }
+
+extern CUresult kvg_soft_cuEventCreate(CUevent *event, unsigned int flags);
+CUresult cuEventCreate(CUevent *event, unsigned int flags) { return kvg_soft_cuEventCreate(event, flags); }
+
+extern CUresult kvg_soft_cuEventDestroy_v2(CUevent event);
+CUresult cuEventDestroy_v2(CUevent event) { return kvg_soft_cuEventDestroy_v2(event); }
+
+extern CUresult kvg_soft_cuEventRecord(CUevent event, CUstream stream);
+CUresult cuEventRecord(CUevent event, CUstream stream) { return kvg_soft_cuEventRecord(event, stream); }
+
+extern CUresult kvg_soft_cuEventQuery(CUevent event);
+CUresult cuEventQuery(CUevent event) { return kvg_soft_cuEventQuery(event); }
+
+extern CUresult kvg_soft_cuEventSynchronize(CUevent event);
+CUresult cuEventSynchronize(CUevent event) { return kvg_soft_cuEventSynchronize(event); }
+
+extern CUresult kvg_soft_cuEventElapsedTime(float *ms, CUevent start, CUevent end);
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) { return kvg_soft_cuEventElapsedTime(ms, start, end); }
+
+extern CUresult kvg_soft_cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end);
+CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end) { return kvg_soft_cuEventElapsedTime_v2(ms, start, end); }
+
+extern CUresult kvg_soft_kvgateSimulated(int *simulated);
+CUresult kvgateSimulated(int *simulated) { return kvg_soft_kvgateSimulated(simulated); }

@@ -1,0 +1,270 @@
+//go:build cgo && linux
+
+package softcuda
+
+/*
+#include "soft.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+// Flags and names of streams.
+const (
+	streamNonBlocking = 1
+	streamLegacy      = 1
+	streamPerThread   = 2
+)
+
+type softStream struct {
+	c        *softContext
+	handle   uint64
+	sim      cuda.Stream
+	flags    uint32
+	priority int
+
+	// Guarded by c.mu.
+	mark        cuda.Event // of the order with the legacy stream; 0: not made yet
+	mustWait    bool       // for the legacy stream's mark
+	capturing   bool
+	captureMode int
+}
+
+// streamOf returns the stream of a handle; 0 and CU_STREAM_LEGACY are the
+// legacy default stream of the thread's context.
+func streamOf(h C.CUstream) (*softStream, C.CUresult) {
+	switch h {
+	case 0, streamLegacy:
+		c, r := current()
+		if c == nil {
+			return nil, r
+		}
+		s, err := c.legacyStream()
+		return s, result(err)
+	case streamPerThread:
+		return nil, fail(cuda.ErrNotSupported)
+	}
+	s, ok := lookup[*softStream](uint64(h))
+	if !ok {
+		return nil, fail(cuda.ErrInvalidHandle)
+	}
+	return s, 0
+}
+
+func (c *softContext) legacyStream() (*softStream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.legacy != nil {
+		return c.legacy, nil
+	}
+	h, err := c.sim.NewStream(cuda.StreamOptions{Name: "legacy default stream"})
+	if err != nil {
+		return nil, err
+	}
+	c.legacy = &softStream{c: c, sim: h}
+	return c.legacy, nil
+}
+
+// submit puts into the stream what add adds; nil adds nothing but the order
+// with the legacy stream. That one waits for all work in the blocking streams,
+// and they wait for its. Source: CUDA runtime API, "Stream synchronization
+// behavior".
+func (s *softStream) submit(add func(b *cuda.Batch, h cuda.Stream)) C.CUresult {
+	c := s.c
+	b := c.batch.Get().(*cuda.Batch)
+	defer c.batch.Put(b)
+	b.Reset()
+	c.mu.Lock()
+	if s.capturing {
+		c.mu.Unlock()
+		return fail(cuda.ErrNotSupported)
+	}
+	ordered := s == c.legacy && len(c.blocking) > 0 || s.mustWait
+	if !ordered {
+		c.mu.Unlock()
+		if add == nil {
+			return 0
+		}
+		add(b, s.sim)
+		return result(c.sim.Submit(b))
+	}
+	defer c.mu.Unlock()
+	if err := c.order(b, s, add); err != nil {
+		return result(err)
+	}
+	return result(c.sim.Submit(b))
+}
+
+func (c *softContext) order(b *cuda.Batch, s *softStream, add func(b *cuda.Batch, h cuda.Stream)) error {
+	if s != c.legacy {
+		b.WaitEvent(s.sim, c.legacy.mark)
+		s.mustWait = false
+		if add != nil {
+			add(b, s.sim)
+		}
+		return nil
+	}
+	for _, x := range append(c.blockingStreams(), s) {
+		if x.mark == 0 {
+			var err error
+			if x.mark, err = c.sim.NewEvent(); err != nil {
+				return err
+			}
+		}
+	}
+	for x := range c.blocking {
+		b.Record(x.sim, x.mark)
+		b.WaitEvent(s.sim, x.mark)
+		x.mustWait = true
+	}
+	if add != nil {
+		add(b, s.sim)
+	}
+	b.Record(s.sim, s.mark)
+	return nil
+}
+
+func (c *softContext) blockingStreams() (s []*softStream) {
+	for x := range c.blocking {
+		s = append(s, x)
+	}
+	return s
+}
+
+func doStreamCreate(out *C.CUstream, flags C.uint) C.CUresult {
+	return doStreamCreateWithPriority(out, flags, 0)
+}
+
+func doStreamCreateWithPriority(out *C.CUstream, flags C.uint, priority C.int) C.CUresult {
+	c, r := current()
+	if c == nil {
+		return r
+	}
+	if flags > streamNonBlocking {
+		return fail(cuda.ErrInvalidValue)
+	}
+	h, err := c.sim.NewStream(cuda.StreamOptions{HighPriority: priority < 0})
+	if err != nil {
+		return result(err)
+	}
+	s := &softStream{c: c, sim: h, flags: uint32(flags), priority: max(-1, min(0, int(priority)))}
+	s.handle = register(s)
+	if flags&streamNonBlocking == 0 {
+		c.mu.Lock()
+		c.blocking[s] = true
+		c.mu.Unlock()
+	}
+	*out = C.CUstream(s.handle)
+	return 0
+}
+
+func doStreamDestroyV2(h C.CUstream) C.CUresult {
+	s, ok := lookup[*softStream](uint64(h))
+	if !ok {
+		return fail(cuda.ErrInvalidHandle)
+	}
+	unregister(uint64(h))
+	s.c.mu.Lock()
+	delete(s.c.blocking, s)
+	s.c.mu.Unlock()
+	return result(s.c.sim.DestroyStream(s.sim))
+}
+
+func doStreamSynchronize(h C.CUstream) C.CUresult {
+	s, r := streamOf(h)
+	if s == nil {
+		return r
+	}
+	if r := s.c.safe(); r != 0 {
+		return r
+	}
+	if r := s.submit(nil); r != 0 {
+		return r
+	}
+	return result(s.c.sim.SyncStream(bg, s.sim))
+}
+
+func doStreamQuery(h C.CUstream) C.CUresult {
+	s, r := streamOf(h)
+	if s == nil {
+		return r
+	}
+	if r := s.c.safe(); r != 0 {
+		return r
+	}
+	e, err := s.c.sim.NewEvent()
+	if err != nil {
+		return result(err)
+	}
+	defer func() { _ = s.c.sim.DestroyEvent(e) }()
+	if r := s.submit(func(b *cuda.Batch, h cuda.Stream) { b.Record(h, e) }); r != 0 {
+		return r
+	}
+	// A record takes its time even in an idle stream.
+	for range 50 {
+		if fired, err := s.c.fired(e); err != nil || fired {
+			return result(err)
+		}
+		_ = s.c.sim.World().Sleep(bg, 1000)
+	}
+	return fail(cuda.ErrNotReady)
+}
+
+func doStreamGetCtx(h C.CUstream, out *C.CUcontext) C.CUresult {
+	s, r := streamOf(h)
+	if s == nil {
+		return r
+	}
+	*out = C.CUcontext(s.c.handle)
+	return 0
+}
+
+func doStreamGetPriority(h C.CUstream, out *C.int) C.CUresult {
+	s, r := streamOf(h)
+	if s == nil {
+		return r
+	}
+	*out = C.int(s.priority)
+	return 0
+}
+
+func doStreamGetFlags(h C.CUstream, out *C.uint) C.CUresult {
+	s, r := streamOf(h)
+	if s == nil {
+		return r
+	}
+	*out = C.uint(s.flags)
+	return 0
+}
+
+func doStreamWaitEvent(h C.CUstream, e C.CUevent, flags C.uint) C.CUresult {
+	s, r := streamOf(h)
+	if s == nil {
+		return r
+	}
+	x, ok := lookup[*softEvent](uint64(e))
+	if !ok {
+		return fail(cuda.ErrInvalidHandle)
+	}
+	if x.c != s.c {
+		return fail(cuda.ErrNotSupported) // across contexts
+	}
+	return s.submit(func(b *cuda.Batch, h cuda.Stream) { b.WaitEvent(h, x.sim) })
+}
+
+// A write of a word is a fill of one; waits for words are not simulated.
+func doStreamWriteValue32V2(h C.CUstream, addr C.CUdeviceptr, v C.uint, flags C.uint) C.CUresult {
+	return fill(h, addr, 2, uint32(v), 1)
+}
+
+func doStreamWaitValue32V2(h C.CUstream, addr C.CUdeviceptr, v C.uint, flags C.uint) C.CUresult {
+	return fail(cuda.ErrNotSupported)
+}
+
+func doLaunchHostFunc(h C.CUstream, fn C.CUhostFn, arg unsafe.Pointer) C.CUresult {
+	return fail(cuda.ErrNotSupported)
+}

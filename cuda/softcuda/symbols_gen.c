@@ -1,0 +1,208 @@
+// Code generated from internal/abi/driver.abi by internal/abi/internal/mkabi. DO NOT EDIT.
+
+//go:build cgo && linux
+
+#include <string.h>
+#include "abi_gen.h"
+#include "soft.h"
+
+extern CUresult kvg_soft_cuInit(unsigned int flags);
+extern CUresult kvg_soft_cuDriverGetVersion(int *version);
+extern CUresult kvg_soft_cuGetErrorName(int error, const char **name);
+extern CUresult kvg_soft_cuGetErrorString(int error, const char **text);
+extern CUresult kvg_soft_cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags);
+extern CUresult kvg_soft_cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, int *status);
+extern CUresult kvg_soft_cuDeviceGet(CUdevice *device, int ordinal);
+extern CUresult kvg_soft_cuDeviceGetCount(int *count);
+extern CUresult kvg_soft_cuDeviceGetName(char *name, int len, CUdevice device);
+extern CUresult kvg_soft_cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
+extern CUresult kvg_soft_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
+extern CUresult kvg_soft_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
+extern CUresult kvg_soft_cuDeviceGetUuid(CUuuid *uuid, CUdevice device);
+extern CUresult kvg_soft_cuDeviceGetPCIBusId(char *id, int len, CUdevice device);
+extern CUresult kvg_soft_cuDeviceGetByPCIBusId(CUdevice *device, const char *id);
+extern CUresult kvg_soft_cuDeviceComputeCapability(int *major, int *minor, CUdevice device);
+extern CUresult kvg_soft_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+extern CUresult kvg_soft_cuDevicePrimaryCtxRelease_v2(CUdevice device);
+extern CUresult kvg_soft_cuDevicePrimaryCtxRelease(CUdevice device);
+extern CUresult kvg_soft_cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active);
+extern CUresult kvg_soft_cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags);
+extern CUresult kvg_soft_cuDevicePrimaryCtxReset_v2(CUdevice device);
+extern CUresult kvg_soft_cuCtxPushCurrent_v2(CUcontext context);
+extern CUresult kvg_soft_cuCtxPopCurrent_v2(CUcontext *context);
+extern CUresult kvg_soft_cuCtxGetDevice(CUdevice *device);
+extern CUresult kvg_soft_cuCtxSynchronize(void);
+extern CUresult kvg_soft_cuCtxGetStreamPriorityRange(int *least, int *greatest);
+extern CUresult kvg_soft_cuCtxGetCurrent(CUcontext *context);
+extern CUresult kvg_soft_cuCtxSetCurrent(CUcontext context);
+extern CUresult kvg_soft_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
+extern CUresult kvg_soft_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device);
+extern CUresult kvg_soft_cuCtxDestroy_v2(CUcontext context);
+extern CUresult kvg_soft_cuCtxGetApiVersion(CUcontext context, unsigned int *version);
+extern CUresult kvg_soft_cuCtxGetFlags(unsigned int *flags);
+extern CUresult kvg_soft_cuCtxGetLimit(size_t *value, int limit);
+extern CUresult kvg_soft_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values);
+extern CUresult kvg_soft_cuModuleLoadData(CUmodule *module, const void *image);
+extern CUresult kvg_soft_cuModuleUnload(CUmodule module);
+extern CUresult kvg_soft_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+extern CUresult kvg_soft_cuFuncGetAttribute(int *value, int attribute, CUfunction function);
+extern CUresult kvg_soft_cuFuncLoad(CUfunction function);
+extern CUresult kvg_soft_cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size);
+extern CUresult kvg_soft_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra);
+extern CUresult kvg_soft_cuMemAlloc_v2(CUdeviceptr *ptr, size_t size);
+extern CUresult kvg_soft_cuMemFree_v2(CUdeviceptr ptr);
+extern CUresult kvg_soft_cuMemHostAlloc(void **ptr, size_t size, unsigned int flags);
+extern CUresult kvg_soft_cuMemFreeHost(void *ptr);
+extern CUresult kvg_soft_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags);
+extern CUresult kvg_soft_cuMemAllocHost_v2(void **ptr, size_t size);
+extern CUresult kvg_soft_cuMemGetInfo_v2(size_t *free, size_t *total);
+extern CUresult kvg_soft_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
+extern CUresult kvg_soft_cuPointerGetAttribute(void *value, int attribute, CUdeviceptr ptr);
+extern CUresult kvg_soft_cuPointerGetAttributes(unsigned int n, int *attributes, void **values, CUdeviceptr ptr);
+extern CUresult kvg_soft_cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr);
+extern CUresult kvg_soft_cuFlushGPUDirectRDMAWrites(int target, int scope);
+extern CUresult kvg_soft_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream);
+extern CUresult kvg_soft_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size);
+extern CUresult kvg_soft_cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size);
+extern CUresult kvg_soft_cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size);
+extern CUresult kvg_soft_cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size);
+extern CUresult kvg_soft_cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream);
+extern CUresult kvg_soft_cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream);
+extern CUresult kvg_soft_cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream);
+extern CUresult kvg_soft_cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream);
+extern CUresult kvg_soft_cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream);
+extern CUresult kvg_soft_cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream);
+extern CUresult kvg_soft_cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n);
+extern CUresult kvg_soft_cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n);
+extern CUresult kvg_soft_cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n);
+extern CUresult kvg_soft_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority);
+extern CUresult kvg_soft_cuStreamCreate(CUstream *stream, unsigned int flags);
+extern CUresult kvg_soft_cuStreamDestroy_v2(CUstream stream);
+extern CUresult kvg_soft_cuStreamSynchronize(CUstream stream);
+extern CUresult kvg_soft_cuStreamQuery(CUstream stream);
+extern CUresult kvg_soft_cuStreamIsCapturing(CUstream stream, int *status);
+extern CUresult kvg_soft_cuThreadExchangeStreamCaptureMode(int *mode);
+extern CUresult kvg_soft_cuStreamGetCtx(CUstream stream, CUcontext *context);
+extern CUresult kvg_soft_cuStreamGetPriority(CUstream stream, int *priority);
+extern CUresult kvg_soft_cuStreamGetFlags(CUstream stream, unsigned int *flags);
+extern CUresult kvg_soft_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
+extern CUresult kvg_soft_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags);
+extern CUresult kvg_soft_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags);
+extern CUresult kvg_soft_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg);
+extern CUresult kvg_soft_cuStreamBeginCapture_v2(CUstream stream, int mode);
+extern CUresult kvg_soft_cuStreamEndCapture(CUstream stream, CUgraph *graph);
+extern CUresult kvg_soft_cuGraphLaunch(CUgraphExec graph, CUstream stream);
+extern CUresult kvg_soft_cuEventCreate(CUevent *event, unsigned int flags);
+extern CUresult kvg_soft_cuEventDestroy_v2(CUevent event);
+extern CUresult kvg_soft_cuEventRecord(CUevent event, CUstream stream);
+extern CUresult kvg_soft_cuEventQuery(CUevent event);
+extern CUresult kvg_soft_cuEventSynchronize(CUevent event);
+extern CUresult kvg_soft_cuEventElapsedTime(float *ms, CUevent start, CUevent end);
+extern CUresult kvg_soft_cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end);
+extern CUresult kvg_soft_kvgateSimulated(int *simulated);
+
+static const struct {
+	const char *name;
+	void *fn;
+} kvg_soft_symbols[] = {
+	{"cuInit", (void *)kvg_soft_cuInit},
+	{"cuDriverGetVersion", (void *)kvg_soft_cuDriverGetVersion},
+	{"cuGetErrorName", (void *)kvg_soft_cuGetErrorName},
+	{"cuGetErrorString", (void *)kvg_soft_cuGetErrorString},
+	{"cuGetProcAddress", (void *)kvg_soft_cuGetProcAddress},
+	{"cuGetProcAddress_v2", (void *)kvg_soft_cuGetProcAddress_v2},
+	{"cuDeviceGet", (void *)kvg_soft_cuDeviceGet},
+	{"cuDeviceGetCount", (void *)kvg_soft_cuDeviceGetCount},
+	{"cuDeviceGetName", (void *)kvg_soft_cuDeviceGetName},
+	{"cuDeviceGetAttribute", (void *)kvg_soft_cuDeviceGetAttribute},
+	{"cuDeviceTotalMem_v2", (void *)kvg_soft_cuDeviceTotalMem_v2},
+	{"cuDeviceGetUuid_v2", (void *)kvg_soft_cuDeviceGetUuid_v2},
+	{"cuDeviceGetUuid", (void *)kvg_soft_cuDeviceGetUuid},
+	{"cuDeviceGetPCIBusId", (void *)kvg_soft_cuDeviceGetPCIBusId},
+	{"cuDeviceGetByPCIBusId", (void *)kvg_soft_cuDeviceGetByPCIBusId},
+	{"cuDeviceComputeCapability", (void *)kvg_soft_cuDeviceComputeCapability},
+	{"cuDevicePrimaryCtxRetain", (void *)kvg_soft_cuDevicePrimaryCtxRetain},
+	{"cuDevicePrimaryCtxRelease_v2", (void *)kvg_soft_cuDevicePrimaryCtxRelease_v2},
+	{"cuDevicePrimaryCtxRelease", (void *)kvg_soft_cuDevicePrimaryCtxRelease},
+	{"cuDevicePrimaryCtxGetState", (void *)kvg_soft_cuDevicePrimaryCtxGetState},
+	{"cuDevicePrimaryCtxSetFlags_v2", (void *)kvg_soft_cuDevicePrimaryCtxSetFlags_v2},
+	{"cuDevicePrimaryCtxReset_v2", (void *)kvg_soft_cuDevicePrimaryCtxReset_v2},
+	{"cuCtxPushCurrent_v2", (void *)kvg_soft_cuCtxPushCurrent_v2},
+	{"cuCtxPopCurrent_v2", (void *)kvg_soft_cuCtxPopCurrent_v2},
+	{"cuCtxGetDevice", (void *)kvg_soft_cuCtxGetDevice},
+	{"cuCtxSynchronize", (void *)kvg_soft_cuCtxSynchronize},
+	{"cuCtxGetStreamPriorityRange", (void *)kvg_soft_cuCtxGetStreamPriorityRange},
+	{"cuCtxGetCurrent", (void *)kvg_soft_cuCtxGetCurrent},
+	{"cuCtxSetCurrent", (void *)kvg_soft_cuCtxSetCurrent},
+	{"cuCtxCreate_v2", (void *)kvg_soft_cuCtxCreate_v2},
+	{"cuCtxCreate_v4", (void *)kvg_soft_cuCtxCreate_v4},
+	{"cuCtxDestroy_v2", (void *)kvg_soft_cuCtxDestroy_v2},
+	{"cuCtxGetApiVersion", (void *)kvg_soft_cuCtxGetApiVersion},
+	{"cuCtxGetFlags", (void *)kvg_soft_cuCtxGetFlags},
+	{"cuCtxGetLimit", (void *)kvg_soft_cuCtxGetLimit},
+	{"cuModuleLoadDataEx", (void *)kvg_soft_cuModuleLoadDataEx},
+	{"cuModuleLoadData", (void *)kvg_soft_cuModuleLoadData},
+	{"cuModuleUnload", (void *)kvg_soft_cuModuleUnload},
+	{"cuModuleGetFunction", (void *)kvg_soft_cuModuleGetFunction},
+	{"cuFuncGetAttribute", (void *)kvg_soft_cuFuncGetAttribute},
+	{"cuFuncLoad", (void *)kvg_soft_cuFuncLoad},
+	{"cuFuncGetParamInfo", (void *)kvg_soft_cuFuncGetParamInfo},
+	{"cuLaunchKernel", (void *)kvg_soft_cuLaunchKernel},
+	{"cuMemAlloc_v2", (void *)kvg_soft_cuMemAlloc_v2},
+	{"cuMemFree_v2", (void *)kvg_soft_cuMemFree_v2},
+	{"cuMemHostAlloc", (void *)kvg_soft_cuMemHostAlloc},
+	{"cuMemFreeHost", (void *)kvg_soft_cuMemFreeHost},
+	{"cuMemHostGetDevicePointer_v2", (void *)kvg_soft_cuMemHostGetDevicePointer_v2},
+	{"cuMemAllocHost_v2", (void *)kvg_soft_cuMemAllocHost_v2},
+	{"cuMemGetInfo_v2", (void *)kvg_soft_cuMemGetInfo_v2},
+	{"cuMemGetAddressRange_v2", (void *)kvg_soft_cuMemGetAddressRange_v2},
+	{"cuPointerGetAttribute", (void *)kvg_soft_cuPointerGetAttribute},
+	{"cuPointerGetAttributes", (void *)kvg_soft_cuPointerGetAttributes},
+	{"cuPointerSetAttribute", (void *)kvg_soft_cuPointerSetAttribute},
+	{"cuFlushGPUDirectRDMAWrites", (void *)kvg_soft_cuFlushGPUDirectRDMAWrites},
+	{"cuMemcpyAsync", (void *)kvg_soft_cuMemcpyAsync},
+	{"cuMemcpy", (void *)kvg_soft_cuMemcpy},
+	{"cuMemcpyHtoD_v2", (void *)kvg_soft_cuMemcpyHtoD_v2},
+	{"cuMemcpyDtoH_v2", (void *)kvg_soft_cuMemcpyDtoH_v2},
+	{"cuMemcpyDtoD_v2", (void *)kvg_soft_cuMemcpyDtoD_v2},
+	{"cuMemcpyHtoDAsync_v2", (void *)kvg_soft_cuMemcpyHtoDAsync_v2},
+	{"cuMemcpyDtoHAsync_v2", (void *)kvg_soft_cuMemcpyDtoHAsync_v2},
+	{"cuMemcpyDtoDAsync_v2", (void *)kvg_soft_cuMemcpyDtoDAsync_v2},
+	{"cuMemsetD8Async", (void *)kvg_soft_cuMemsetD8Async},
+	{"cuMemsetD16Async", (void *)kvg_soft_cuMemsetD16Async},
+	{"cuMemsetD32Async", (void *)kvg_soft_cuMemsetD32Async},
+	{"cuMemsetD8_v2", (void *)kvg_soft_cuMemsetD8_v2},
+	{"cuMemsetD16_v2", (void *)kvg_soft_cuMemsetD16_v2},
+	{"cuMemsetD32_v2", (void *)kvg_soft_cuMemsetD32_v2},
+	{"cuStreamCreateWithPriority", (void *)kvg_soft_cuStreamCreateWithPriority},
+	{"cuStreamCreate", (void *)kvg_soft_cuStreamCreate},
+	{"cuStreamDestroy_v2", (void *)kvg_soft_cuStreamDestroy_v2},
+	{"cuStreamSynchronize", (void *)kvg_soft_cuStreamSynchronize},
+	{"cuStreamQuery", (void *)kvg_soft_cuStreamQuery},
+	{"cuStreamIsCapturing", (void *)kvg_soft_cuStreamIsCapturing},
+	{"cuThreadExchangeStreamCaptureMode", (void *)kvg_soft_cuThreadExchangeStreamCaptureMode},
+	{"cuStreamGetCtx", (void *)kvg_soft_cuStreamGetCtx},
+	{"cuStreamGetPriority", (void *)kvg_soft_cuStreamGetPriority},
+	{"cuStreamGetFlags", (void *)kvg_soft_cuStreamGetFlags},
+	{"cuStreamWaitEvent", (void *)kvg_soft_cuStreamWaitEvent},
+	{"cuStreamWriteValue32_v2", (void *)kvg_soft_cuStreamWriteValue32_v2},
+	{"cuStreamWaitValue32_v2", (void *)kvg_soft_cuStreamWaitValue32_v2},
+	{"cuLaunchHostFunc", (void *)kvg_soft_cuLaunchHostFunc},
+	{"cuStreamBeginCapture_v2", (void *)kvg_soft_cuStreamBeginCapture_v2},
+	{"cuStreamEndCapture", (void *)kvg_soft_cuStreamEndCapture},
+	{"cuGraphLaunch", (void *)kvg_soft_cuGraphLaunch},
+	{"cuEventCreate", (void *)kvg_soft_cuEventCreate},
+	{"cuEventDestroy_v2", (void *)kvg_soft_cuEventDestroy_v2},
+	{"cuEventRecord", (void *)kvg_soft_cuEventRecord},
+	{"cuEventQuery", (void *)kvg_soft_cuEventQuery},
+	{"cuEventSynchronize", (void *)kvg_soft_cuEventSynchronize},
+	{"cuEventElapsedTime", (void *)kvg_soft_cuEventElapsedTime},
+	{"cuEventElapsedTime_v2", (void *)kvg_soft_cuEventElapsedTime_v2},
+	{"kvgateSimulated", (void *)kvg_soft_kvgateSimulated},
+};
+
+void *kvg_soft_symbol(const char *name) {
+	for (size_t i = 0; i < sizeof kvg_soft_symbols / sizeof *kvg_soft_symbols; i++)
+		if (!strcmp(kvg_soft_symbols[i].name, name)) return kvg_soft_symbols[i].fn;
+	return NULL;
+}

@@ -1,0 +1,399 @@
+// Code generated from internal/abi/driver.abi by internal/abi/internal/mkabi. DO NOT EDIT.
+// Each function returns CUDA_SUCCESS, but for those in noop.h.
+
+// Declarations of the CUDA driver's C interface as far as this module uses it,
+// for 64-bit Linux. Handles are integers as wide as the pointers that they are
+// in the vendor's header: nothing here looks behind them.
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef uint64_t CUdeviceptr;
+typedef uint64_t CUcontext;
+typedef uint64_t CUmodule;
+typedef uint64_t CUfunction;
+typedef uint64_t CUstream;
+typedef uint64_t CUevent;
+typedef uint64_t CUgraph;
+typedef uint64_t CUgraphExec;
+typedef struct { char bytes[16]; } CUuuid;
+typedef void (*CUhostFn)(void *arg);
+
+#include "noop.h"
+
+#ifndef KVG_WITHOUT_cuInit
+CUresult cuInit(unsigned int flags) { return noop_cuInit(flags); }
+#endif
+
+#ifndef KVG_WITHOUT_cuDriverGetVersion
+CUresult cuDriverGetVersion(int *version) { return noop_cuDriverGetVersion(version); }
+#endif
+
+#ifndef KVG_WITHOUT_cuGetErrorName
+CUresult cuGetErrorName(int error, const char **name) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGetErrorString
+CUresult cuGetErrorString(int error, const char **text) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGetProcAddress
+CUresult cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGetProcAddress_v2
+CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, int *status) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceGet
+CUresult cuDeviceGet(CUdevice *device, int ordinal) { return noop_cuDeviceGet(device, ordinal); }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceGetCount
+CUresult cuDeviceGetCount(int *count) { return noop_cuDeviceGetCount(count); }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceGetName
+CUresult cuDeviceGetName(char *name, int len, CUdevice device) { return noop_cuDeviceGetName(name, len, device); }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceGetAttribute
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) { return noop_cuDeviceGetAttribute(value, attribute, device); }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceTotalMem_v2
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) { return noop_cuDeviceTotalMem_v2(bytes, device); }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceGetUuid_v2
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceGetUuid
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceGetPCIBusId
+CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice device) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceGetByPCIBusId
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceComputeCapability
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDevicePrimaryCtxRetain
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return noop_cuDevicePrimaryCtxRetain(context, device); }
+#endif
+
+#ifndef KVG_WITHOUT_cuDevicePrimaryCtxRelease_v2
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDevicePrimaryCtxRelease
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDevicePrimaryCtxGetState
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDevicePrimaryCtxSetFlags_v2
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDevicePrimaryCtxReset_v2
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxPushCurrent_v2
+CUresult cuCtxPushCurrent_v2(CUcontext context) { return noop_cuCtxPushCurrent_v2(context); }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxPopCurrent_v2
+CUresult cuCtxPopCurrent_v2(CUcontext *context) { return noop_cuCtxPopCurrent_v2(context); }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxGetDevice
+CUresult cuCtxGetDevice(CUdevice *device) { return noop_cuCtxGetDevice(device); }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxSynchronize
+CUresult cuCtxSynchronize(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxGetStreamPriorityRange
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) { return noop_cuCtxGetStreamPriorityRange(least, greatest); }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxGetCurrent
+CUresult cuCtxGetCurrent(CUcontext *context) { return noop_cuCtxGetCurrent(context); }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxSetCurrent
+CUresult cuCtxSetCurrent(CUcontext context) { return noop_cuCtxSetCurrent(context); }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxCreate_v2
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) { return noop_cuCtxCreate_v2(context, flags, device); }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxCreate_v4
+CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxDestroy_v2
+CUresult cuCtxDestroy_v2(CUcontext context) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxGetApiVersion
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxGetFlags
+CUresult cuCtxGetFlags(unsigned int *flags) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxGetLimit
+CUresult cuCtxGetLimit(size_t *value, int limit) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuModuleLoadDataEx
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values) { return noop_cuModuleLoadDataEx(module, image, n, options, values); }
+#endif
+
+#ifndef KVG_WITHOUT_cuModuleLoadData
+CUresult cuModuleLoadData(CUmodule *module, const void *image) { return noop_cuModuleLoadData(module, image); }
+#endif
+
+#ifndef KVG_WITHOUT_cuModuleUnload
+CUresult cuModuleUnload(CUmodule module) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuModuleGetFunction
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) { return noop_cuModuleGetFunction(function, module, name); }
+#endif
+
+#ifndef KVG_WITHOUT_cuFuncGetAttribute
+CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) { return noop_cuFuncGetAttribute(value, attribute, function); }
+#endif
+
+#ifndef KVG_WITHOUT_cuFuncLoad
+CUresult cuFuncLoad(CUfunction function) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuFuncGetParamInfo
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size) { return noop_cuFuncGetParamInfo(function, index, offset, size); }
+#endif
+
+#ifndef KVG_WITHOUT_cuLaunchKernel
+CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemAlloc_v2
+CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size) { return noop_cuMemAlloc_v2(ptr, size); }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemFree_v2
+CUresult cuMemFree_v2(CUdeviceptr ptr) { return noop_cuMemFree_v2(ptr); }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemHostAlloc
+CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags) { return noop_cuMemHostAlloc(ptr, size, flags); }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemFreeHost
+CUresult cuMemFreeHost(void *ptr) { return noop_cuMemFreeHost(ptr); }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemHostGetDevicePointer_v2
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags) { return noop_cuMemHostGetDevicePointer_v2(device, host, flags); }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemAllocHost_v2
+CUresult cuMemAllocHost_v2(void **ptr, size_t size) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemGetInfo_v2
+CUresult cuMemGetInfo_v2(size_t *free, size_t *total) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemGetAddressRange_v2
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr) { return noop_cuMemGetAddressRange_v2(base, size, ptr); }
+#endif
+
+#ifndef KVG_WITHOUT_cuPointerGetAttribute
+CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr ptr) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuPointerGetAttributes
+CUresult cuPointerGetAttributes(unsigned int n, int *attributes, void **values, CUdeviceptr ptr) { return noop_cuPointerGetAttributes(n, attributes, values, ptr); }
+#endif
+
+#ifndef KVG_WITHOUT_cuPointerSetAttribute
+CUresult cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuFlushGPUDirectRDMAWrites
+CUresult cuFlushGPUDirectRDMAWrites(int target, int scope) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyAsync
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream) { return noop_cuMemcpyAsync(dst, src, size, stream); }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpy
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyHtoD_v2
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyDtoH_v2
+CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyDtoD_v2
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyHtoDAsync_v2
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyDtoHAsync_v2
+CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyDtoDAsync_v2
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD8Async
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD16Async
+CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD32Async
+CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD8_v2
+CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD16_v2
+CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD32_v2
+CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamCreateWithPriority
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority) { return noop_cuStreamCreateWithPriority(stream, flags, priority); }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamCreate
+CUresult cuStreamCreate(CUstream *stream, unsigned int flags) { return noop_cuStreamCreate(stream, flags); }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamDestroy_v2
+CUresult cuStreamDestroy_v2(CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamSynchronize
+CUresult cuStreamSynchronize(CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamQuery
+CUresult cuStreamQuery(CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamIsCapturing
+CUresult cuStreamIsCapturing(CUstream stream, int *status) { return noop_cuStreamIsCapturing(stream, status); }
+#endif
+
+#ifndef KVG_WITHOUT_cuThreadExchangeStreamCaptureMode
+CUresult cuThreadExchangeStreamCaptureMode(int *mode) { return noop_cuThreadExchangeStreamCaptureMode(mode); }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamGetCtx
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) { return noop_cuStreamGetCtx(stream, context); }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamGetPriority
+CUresult cuStreamGetPriority(CUstream stream, int *priority) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamGetFlags
+CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamWaitEvent
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamWriteValue32_v2
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamWaitValue32_v2
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuLaunchHostFunc
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamBeginCapture_v2
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamEndCapture
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphLaunch
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuEventCreate
+CUresult cuEventCreate(CUevent *event, unsigned int flags) { return noop_cuEventCreate(event, flags); }
+#endif
+
+#ifndef KVG_WITHOUT_cuEventDestroy_v2
+CUresult cuEventDestroy_v2(CUevent event) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuEventRecord
+CUresult cuEventRecord(CUevent event, CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuEventQuery
+CUresult cuEventQuery(CUevent event) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuEventSynchronize
+CUresult cuEventSynchronize(CUevent event) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuEventElapsedTime
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuEventElapsedTime_v2
+CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_kvgateSimulated
+CUresult kvgateSimulated(int *simulated) { *simulated = 1; return 0; }
+#endif
