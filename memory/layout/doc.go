@@ -32,10 +32,11 @@
 // # Pages of a reduced size
 //
 // A pool of a real model does not fit where the simulator runs. [Plan.Scaled]
-// divides every size by an integer that divides them all, and
+// divides every size by an integer that divides all pages, and
 // cuda.AllocOptions.CostScale makes up for it in the cost of everything that
 // touches the memory. The plan keeps its groups, layers and kernel blocks, so
 // the same tables, ids and numbers of segments are at work; [Plan.MaxScale]
-// finds the integer. A page size chosen freely would be smaller still, but then
-// costs were right on average only, and not for each layer.
+// finds the integer. A page size chosen freely could be smaller still, but one
+// allocation has one scale: with pages of two sizes costs would be right on
+// average only, and not for each layer.
 package layout

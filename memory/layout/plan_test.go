@@ -272,9 +272,9 @@ func TestModelErrors(t *testing.T) {
 
 func TestScaled(t *testing.T) {
 	p := plan(t, byHand(), Options{})
-	// Pages of 1024, states of 800: 32 divides both.
-	require.EqualValues(t, 8, p.MaxScale(4))
-	require.EqualValues(t, 2, p.MaxScale(16))
+	// Pages of 1024, states of 800.
+	require.EqualValues(t, 256, p.MaxScale(4))
+	require.EqualValues(t, 32, p.MaxScale(16))
 	require.EqualValues(t, 1, p.MaxScale(1<<20))
 	s, err := p.Scaled(8)
 	require.NoError(t, err)
@@ -294,10 +294,31 @@ func TestScaled(t *testing.T) {
 	same, err := p.Scaled(1)
 	require.NoError(t, err)
 	require.Equal(t, p, same)
-	for _, k := range []uint32{0, 3, 16, math.MaxUint32} {
+	for _, k := range []uint32{0, 3, 512, math.MaxUint32} {
 		_, err := p.Scaled(k)
 		require.ErrorIs(t, err, ErrOptions)
 	}
+	_, err = s.Scaled(math.MaxUint32 / 4)
+	require.ErrorIs(t, err, ErrOptions, "64 bits would not overflow, the scale does")
+}
+
+// Borders inside a state go to the nearest multiple of 4; a region that would
+// be lost keeps the scale down.
+func TestScaledRegions(t *testing.T) {
+	m := &Model{Name: "m", Layers: []Layer{full(2, 8), {Kind: Recurrent, State: &State{
+		ConvKernel: 2, Conv: []Part{{Name: "x", Units: 50, Width: 1}}, Temporal: []int{4, 100}}}}}
+	p := plan(t, m, Options{})
+	require.Equal(t, []Region{{"conv", 0, 100}, {"temporal", 100, 800}}, p.Groups[1].Pages[0].Regions)
+	s, err := p.Scaled(8)
+	require.NoError(t, err)
+	require.Equal(t, []Region{{"conv", 0, 12}, {"temporal", 12, 100}}, s.Groups[1].Pages[0].Regions)
+	require.EqualValues(t, 112, s.Groups[1].Pages[0].Used)
+	s, err = p.Scaled(32)
+	require.NoError(t, err)
+	require.Equal(t, []Region{{"conv", 0, 4}, {"temporal", 4, 24}}, s.Groups[1].Pages[0].Regions)
+	_, err = p.Scaled(64)
+	require.ErrorContains(t, err, "scale 64 leaves nothing of a region")
+	require.EqualValues(t, 32, p.MaxScale(4))
 }
 
 // Any model and options: refused, or a plan whose tables make sense, whose

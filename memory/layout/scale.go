@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// MaxScale returns the largest k that [Plan.Scaled] takes if at least unit bytes
-// are to be left of the greatest common divisor of all segments, and so of each
-// of them; 1 where there is none. Every divisor of it will do too. A unit of 16
-// keeps segments aligned for the widest stores.
+// MaxScale returns the largest k that [Plan.Scaled] takes such that each page,
+// kernel block and head is left with a multiple of unit bytes, and each region
+// of a state with unit bytes at least; 1 where there is no other. The unit is
+// rounded up to a multiple of 4; with 16 pages stay aligned for the widest stores.
 func (p *Plan) MaxScale(unit int) uint32 {
+	least := cdiv(uint64(max(unit, minSegment)), minSegment) * minSegment
 	var all uint64
 	p.eachSize(func(n uint64) bool { all = gcd(all, n); return true })
-	best := uint64(1)
-	if all%minSegment != 0 {
+	if all%least != 0 {
 		return 1
 	}
-	n := all / minSegment
+	best, n := uint64(1), all/least
 	for d := uint64(1); d <= n/d; d++ {
 		if n%d != 0 {
 			continue
 		}
 		for _, k := range [2]uint64{d, n / d} {
-			if k <= math.MaxUint32 && all/k >= uint64(max(unit, minSegment)) {
-				best = max(best, k)
+			if k > best && k <= math.MaxUint32/uint64(p.Scale) && p.regionsKeep(least, k) {
+				best = k
 			}
 		}
 	}
@@ -40,37 +40,78 @@ const minSegment = 4
 // hundred gigabytes can be run where it would not fit. What is lost is
 // content: k true bytes share one that is checked. Tokens are not divided.
 //
-// The division is exact. A k that leaves a remainder somewhere is an error that
-// wraps [ErrOptions]; see [Plan.MaxScale].
+// Pages divide exactly, so what zeroing and whole blocks cost does not change.
+// Borders of regions inside a state are moved to multiples of 4: a region may
+// count as up to 4k bytes more or less than it has.
+//
+// A k that leaves a remainder in a page, or a region with nothing, is an error
+// that wraps [ErrOptions]; see [Plan.MaxScale].
 func (p *Plan) Scaled(k uint32) (*Plan, error) {
 	if k == 0 || uint64(k)*uint64(p.Scale) > math.MaxUint32 {
 		return nil, optionFault("model %q: scale %d on top of %d", p.Model.Name, k, p.Scale)
 	}
+	if k == 1 {
+		return p, nil
+	}
 	var bad uint64
-	if k > 1 && !p.eachSize(func(n uint64) bool { bad = n; return n%(uint64(k)*minSegment) == 0 }) {
+	if !p.eachSize(func(n uint64) bool { bad = n; return n%(uint64(k)*minSegment) == 0 }) {
 		return nil, optionFault("model %q: scale %d: %d bytes don't divide into multiples of %d", p.Model.Name, k, bad, minSegment)
 	}
 	s, div := *p, uint64(k)
+	if !p.regionsKeep(minSegment, div) {
+		return nil, optionFault("model %q: scale %d leaves nothing of a region", p.Model.Name, k)
+	}
 	s.Scale *= k
 	s.BlockBytes /= div
-	s.Groups = make([]Group, len(p.Groups))
-	for g := range p.Groups {
-		s.Groups[g] = p.Groups[g]
-		s.Groups[g].Pages = make([]Page, len(p.Groups[g].Pages))
-		for i, pg := range p.Groups[g].Pages {
-			pg.Bytes, pg.Used, pg.before = pg.Bytes/div, pg.Used/div, pg.before/div
-			pg.Regions = slices.Clone(pg.Regions)
-			for r := range pg.Regions {
-				pg.Regions[r].Off /= div
-				pg.Regions[r].Len /= div
-			}
-			s.Groups[g].Pages[i] = pg
+	s.Groups = slices.Clone(p.Groups)
+	for g := range s.Groups {
+		s.Groups[g].Pages = slices.Clone(p.Groups[g].Pages)
+		for i := range s.Groups[g].Pages {
+			s.Groups[g].Pages[i].scale(div)
 		}
 	}
 	return &s, nil
 }
 
-// eachSize calls f with every size that a segment can have, until it is false.
+func (p *Page) scale(k uint64) {
+	p.Bytes /= k
+	p.before /= k
+	p.Used = border(p.Used, k)
+	p.Regions = slices.Clone(p.Regions)
+	for r := range p.Regions {
+		end := border(p.Regions[r].Off+p.Regions[r].Len, k)
+		p.Regions[r].Off = border(p.Regions[r].Off, k)
+		p.Regions[r].Len = end - p.Regions[r].Off
+	}
+}
+
+// border divides an offset by k and rounds to the nearest multiple of
+// minSegment, which for a page is exact.
+func border(at, k uint64) uint64 {
+	k *= minSegment
+	n := at / k
+	if at%k >= k-k/2 {
+		n++
+	}
+	return n * minSegment
+}
+
+// regionsKeep reports whether each region keeps so many bytes at scale k.
+func (p *Plan) regionsKeep(least, k uint64) bool {
+	for g := range p.Groups {
+		for i := range p.Groups[g].Pages {
+			for _, r := range p.Groups[g].Pages[i].Regions {
+				if border(r.Off+r.Len, k)-border(r.Off, k) < least {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// eachSize calls f with every size that a piece of a page can have, until it is
+// false.
 func (p *Plan) eachSize(f func(uint64) bool) bool {
 	for gi := range p.Groups {
 		g := &p.Groups[gi]
@@ -82,11 +123,6 @@ func (p *Plan) eachSize(f func(uint64) bool) bool {
 			}
 			if !f(pg.Bytes / parts) {
 				return false
-			}
-			for _, r := range pg.Regions {
-				if !f(r.Len) {
-					return false
-				}
 			}
 		}
 	}
