@@ -13,7 +13,7 @@ import (
 // will be refused. A gated mode may corrupt nothing under any of them.
 func Random(seed uint64, n int) string {
 	g := &generator{rnd: rand.New(rand.NewPCG(seed, 2))}
-	g.put("gate blocks=%d", 4+g.rnd.IntN(5))
+	g.put("gate blocks=%d%s%s", 4+g.rnd.IntN(5), g.pick("", "", "", " clean"), g.pick("", " limit=200us"))
 	for len(g.lines) < n {
 		g.statement()
 	}
