@@ -283,12 +283,12 @@ func (n *native) options(o *callOptions) (handle, status, error) {
 	}
 	var opt C.kvg_h
 	s := C.kvg_options(n.table, (*C.kvg_h)(unsafe.Pointer(unsafe.SliceData(o.backends))), C.size_t(len(o.backends)),
-		flag(o.notify), unsafe.Pointer(unsafe.SliceData(o.message)), C.size_t(len(o.message)),
-		unsafe.Pointer(unsafe.SliceData(o.custom)), C.size_t(len(o.custom)), flag(o.skipMerge), ip, C.int(o.port), &opt)
+		cbool(o.notify), unsafe.Pointer(unsafe.SliceData(o.message)), C.size_t(len(o.message)),
+		unsafe.Pointer(unsafe.SliceData(o.custom)), C.size_t(len(o.custom)), cbool(o.skipMerge), ip, C.int(o.port), &opt)
 	return handle(opt), status(s), nil
 }
 
-func flag(b bool) C.int {
+func cbool(b bool) C.int {
 	if b {
 		return 1
 	}
