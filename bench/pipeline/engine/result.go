@@ -1,0 +1,84 @@
+package engine
+
+// Result is what a run in one mode came to. Times are of the simulated clock,
+// shares are from 0 to 1, bytes are true sizes.
+type Result struct {
+	Mode         string  `json:"mode"`
+	Requests     int     `json:"requests"` // completed
+	OutputTokens int     `json:"output_tokens"`
+	TokensPerS   float64 `json:"tokens_per_s"`
+	// From a request's entry into the queue until the host has its first token.
+	TTFTP50 float64 `json:"ttft_ms_p50"`
+	TTFTP99 float64 `json:"ttft_ms_p99"`
+	// From the end of a step to the end of the next.
+	StepP50 float64 `json:"step_ms_p50"`
+	StepP99 float64 `json:"step_ms_p99"`
+	// The host's time in waits that the mode asks for.
+	HostBlocked float64 `json:"host_blocked_ms"`
+	// The compute stream's idle time while a step's launch was behind such a
+	// wait, or the step waited for zeroing.
+	GateIdle float64 `json:"gate_idle_ms"`
+	// Loads that the gate still held when their step ended, and for how long.
+	HeldShare float64 `json:"held_share"`
+	HoldP50   float64 `json:"hold_ms_p50"`
+	HoldP99   float64 `json:"hold_ms_p99"`
+	// The compute stream's, from the first full memory to the last admission.
+	GPUIdleShare float64 `json:"gpu_idle_share"`
+	ZeroedBytes  float64 `json:"zeroed_bytes"`
+	LoadedBytes  float64 `json:"loaded_bytes"`
+	// Tenancies whose first use saw something wrong, and requests with any.
+	CorruptedBlocks   int `json:"corrupted_blocks"`
+	CorruptedRequests int `json:"corrupted_requests"`
+	PeakBatch         int `json:"peak_batch"`
+	Preemptions       int `json:"preemptions"`
+	// Allocations over the blocks of the pool.
+	ReusedBlocks float64 `json:"reused_blocks"`
+	PTXLaunches  int     `json:"ptx_launches"`
+	// 1 - tokens/s over those of Ungated.
+	Overhead float64 `json:"overhead_vs_ungated"`
+
+	// Beside the table.
+
+	Later  int    `json:"-"` // tenancies that were wrong at a later use only
+	Strays int    `json:"-"` // writes over the content of somebody else
+	Checks uint64 `json:"-"` // pages compared
+	Late   int    `json:"-"` // requests that were canceled
+	Steps  int    `json:"-"`
+}
+
+// Corrupted reports whether anything was wrong.
+func (r *Result) Corrupted() bool { return r.CorruptedBlocks+r.Later+r.Strays > 0 }
+
+func (e *engine) result() Result {
+	m := &e.meter
+	r := Result{
+		Mode: e.mode.String(), Requests: m.completed, OutputTokens: m.tokens,
+		TTFTP50: percentile(m.ttft, 50), TTFTP99: percentile(m.ttft, 99),
+		HostBlocked: ms(m.blocked), GateIdle: ms(m.idle),
+		HoldP50: percentile(m.holds, 50), HoldP99: percentile(m.holds, 99),
+		ZeroedBytes: m.zeroed, LoadedBytes: m.loaded,
+		CorruptedBlocks: e.ledger.corrupted,
+		PeakBatch:       m.batch, Preemptions: e.preemptions, PTXLaunches: m.launches,
+		ReusedBlocks: float64(e.allocations) / float64(e.cache.blocks-1),
+		Later:        e.ledger.later, Strays: e.ledger.strays, Checks: e.ledger.checks, Late: e.lates, Steps: e.launchedSteps,
+	}
+	if s := (m.end - e.start).Seconds(); s > 0 {
+		r.TokensPerS = float64(m.tokens) / s
+	}
+	if m.loads > 0 {
+		r.HeldShare = float64(m.heldLoads) / float64(m.loads)
+	}
+	times := m.stepTimes()
+	r.StepP50, r.StepP99 = percentile(times, 50), percentile(times, 99)
+	window := span{e.full, e.last}
+	if e.full == 0 && len(m.work) > 0 {
+		window.from = m.work[0].from
+	}
+	r.GPUIdleShare = m.idleShare(window)
+	for i := range e.requests {
+		if e.requests[i].corrupted {
+			r.CorruptedRequests++
+		}
+	}
+	return r
+}
