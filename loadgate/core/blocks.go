@@ -189,7 +189,9 @@ func (c *Core) uses(b int32) set {
 	bl := &c.blocks[b]
 	s := c.union(bl.stamp, bl.zeroed)
 	for n := bl.nodes; n >= 0; n = c.nodes[n].nextInBlock {
-		s = c.union(s, c.holders[c.nodes[n].holder].last)
+		if c.usedBy(n) {
+			s = c.union(s, c.holders[c.nodes[n].holder].last)
+		}
 	}
 	return s
 }

@@ -22,15 +22,16 @@ type holder struct {
 	dropped bool // no new plan; goes when the open ones are closed
 	nodes   int32
 	blocks  int32
-	plans   int32 // open
-	begun   int32 // of those, begun
-	loads   int32 // pieces of unfinished loads on its blocks
-	dirty   int32 // blocks to be zeroed before use
-	lost    int32 // blocks whose load did not arrive
-	pending int32 // blocks whose zeroing has no fence yet
-	last    set   // the last steps that used it
-	ready   set   // what a step has to wait for
-	cause   error // the first failure, while lost > 0
+	plans   int32  // open
+	begun   int32  // of those, begun
+	loads   int32  // pieces of unfinished loads on its blocks
+	dirty   int32  // blocks to be zeroed before use
+	lost    int32  // blocks whose load did not arrive
+	pending int32  // blocks whose zeroing has no fence yet
+	last    set    // the last steps that used it
+	steps   uint64 // submitted so far
+	ready   set    // what a step has to wait for
+	cause   error  // the first failure, while lost > 0
 	told    uint64
 	visit   uint32
 }
@@ -40,7 +41,12 @@ type node struct {
 	block, holder            int32
 	nextInBlock, prevInBlock int32
 	nextInHolder, prevInHold int32
+	joined                   uint64 // the holder's steps at that time
 }
+
+// usedBy reports whether a step of the node's holder was submitted while the
+// block was in it: steps from before it joined have not touched it.
+func (c *Core) usedBy(n int32) bool { return c.nodes[n].joined != c.holders[c.nodes[n].holder].steps }
 
 func (c *Core) holder(op string, h Holder) (int32, error) {
 	i, gen := unpack(uint64(h))
@@ -117,7 +123,7 @@ func (c *Core) attach(i, b int32) {
 	ready := c.uses(b)
 	n := take(&c.nodes, &c.freeNodes)
 	bl, hd := &c.blocks[b], &c.holders[i]
-	c.nodes[n] = node{block: b, holder: i, nextInBlock: bl.nodes, prevInBlock: -1, nextInHolder: hd.nodes, prevInHold: -1}
+	c.nodes[n] = node{block: b, holder: i, nextInBlock: bl.nodes, prevInBlock: -1, nextInHolder: hd.nodes, prevInHold: -1, joined: hd.steps}
 	if bl.nodes >= 0 {
 		c.nodes[bl.nodes].prevInBlock = n
 	}
@@ -146,7 +152,9 @@ func (c *Core) attach(i, b int32) {
 func (c *Core) detach(n int32) {
 	nd := c.nodes[n]
 	bl, hd := &c.blocks[nd.block], &c.holders[nd.holder]
-	bl.stamp = c.union(bl.stamp, hd.last)
+	if c.usedBy(n) {
+		bl.stamp = c.union(bl.stamp, hd.last)
+	}
 	if nd.prevInBlock >= 0 {
 		c.nodes[nd.prevInBlock].nextInBlock = nd.nextInBlock
 	} else {

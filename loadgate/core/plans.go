@@ -305,7 +305,10 @@ func (c *Core) close(k int32, marks set) {
 	pl := &c.plans[k]
 	for _, i := range pl.holders {
 		hd := &c.holders[i]
-		hd.last = c.union(hd.last, marks)
+		if marks != 0 {
+			hd.last = c.union(hd.last, marks)
+			hd.steps++
+		}
 		hd.plans--
 		if pl.state == planBegun {
 			hd.begun--
