@@ -240,7 +240,7 @@ func (a *Agent) Metadata() ([]byte, error) {
 	}
 	defer a.leave()
 	b, s, err := a.d.metadata(a.h)
-	return b, failed(op, "", s, err)
+	return seal(b), failed(op, "", s, err)
 }
 
 // PartialMetadata returns a blob with these regions only, which must be
@@ -261,7 +261,7 @@ func (a *Agent) PartialMetadata(m nixl.MemoryType, regions []nixl.Descriptor) ([
 	}
 	a.mu.Unlock()
 	b, s, err := a.d.partialMetadata(a.h, m, regions, nil)
-	return b, failed(op, "", s, err)
+	return seal(b), failed(op, "", s, err)
 }
 
 // Notify sends a message that belongs to no transfer.

@@ -17,7 +17,13 @@ type Metadata struct {
 	Agent       string
 	Connections []Connection // empty in a partial blob without them
 	Regions     []RemoteRegion
+	sealed      bool
 }
+
+// Sealed reports whether the blob carries a checksum, which those of this
+// binding do: it is as it was made. An unsealed blob is known to be well formed
+// only, and what its backends put into it is beyond checking.
+func (m *Metadata) Sealed() bool { return m.sealed }
 
 // Connection is how one backend of the agent is reached.
 type Connection struct {
@@ -45,18 +51,36 @@ const (
 // src/core of NIXL 1.5): tagged fields, each with a 64-bit length before it
 // and a bar behind it.
 func ParseMetadata(blob []byte) (*Metadata, error) {
+	m, _, err := parseMetadata(blob)
+	return m, err
+}
+
+// offsets are places in a blob: the number of connections, and the first one.
+type offsets struct{ count, connections int }
+
+func parseMetadata(blob []byte) (*Metadata, offsets, error) {
 	r := fieldReader{rest: blob}
 	m := &Metadata{}
+	var at offsets
 	r.literal("nixlSerDes|")
 	m.Agent = string(r.field("Agent"))
 	if m.Agent == "" || bytes.IndexByte([]byte(m.Agent), 0) >= 0 {
 		r.fail("bad name of an agent")
 	}
 	conns := r.count("Conns", maxBackends)
+	at.connections = len(blob) - len(r.rest)
+	at.count = at.connections - 9 // the number and a bar
 	for range conns {
 		c := Connection{Backend: string(r.field("t")), Info: r.field("c")}
 		if r.err != nil {
 			break
+		}
+		if len(c.Backend) == len(sealName) {
+			if !checkSeal(blob, c.Backend, len(blob)-len(r.rest)-1-len(c.Info)) {
+				r.fail("the checksum does not hold")
+			}
+			m.sealed = true
+			continue
 		}
 		if c.Backend == "" || len(c.Info) == 0 {
 			r.fail("connection without a backend or without content")
@@ -73,13 +97,16 @@ func ParseMetadata(blob []byte) (*Metadata, error) {
 		}
 		r.section(m)
 	}
+	if r.err == nil && len(r.rest) > 0 && trailer(blob, r.rest) {
+		m.sealed, r.rest = true, nil
+	}
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("%d bytes behind the end", len(r.rest))
 	}
 	if r.err != nil {
-		return nil, nixl.Refuse("metadata", m.Agent, nixl.ErrInvalid, "%v", r.err)
+		return nil, at, nixl.Refuse("metadata", m.Agent, nixl.ErrInvalid, "%v", r.err)
 	}
-	return m, nil
+	return m, at, nil
 }
 
 // section reads the regions of one backend and one memory type.

@@ -68,6 +68,33 @@ func TestParseMetadata(t *testing.T) {
 	require.Equal(t, 2, r.Len())
 }
 
+// A sealed blob says the same, and no single bit of it can change.
+func TestSeal(t *testing.T) {
+	b := seal(sample())
+	require.Equal(t, b, seal(b))
+	m, err := ParseMetadata(b)
+	require.NoError(t, err)
+	require.True(t, m.Sealed())
+	plain, err := ParseMetadata(sample())
+	require.NoError(t, err)
+	require.False(t, plain.Sealed())
+	require.Equal(t, plain.Connections, m.Connections)
+	require.Equal(t, plain.Regions, m.Regions)
+	require.Equal(t, plain.life(), m.life())
+	for i := range b {
+		for bit := range 8 {
+			b[i] ^= 1 << bit
+			_, err := ParseMetadata(b)
+			require.ErrorIs(t, err, nixl.ErrInvalid, "bit %d of byte %d", bit, i)
+			b[i] ^= 1 << bit
+		}
+	}
+	for n := range b {
+		_, err := ParseMetadata(b[:n])
+		require.ErrorIs(t, err, nixl.ErrInvalid)
+	}
+}
+
 func TestParseMetadataOfAnAgent(t *testing.T) {
 	a, buf := agent(t, "decode", Config{}), pages(t, 1<<16)
 	reg, err := a.Register(nixl.DRAM, []nixl.Descriptor{region(buf, 0, 4096), region(buf, 4096, 8)})
@@ -77,6 +104,7 @@ func TestParseMetadataOfAnAgent(t *testing.T) {
 	m, err := ParseMetadata(b)
 	require.NoError(t, err)
 	require.Equal(t, "decode", m.Agent)
+	require.True(t, m.Sealed())
 	require.Len(t, m.Connections, 1)
 	require.Equal(t, "UCX", m.Connections[0].Backend)
 	require.Len(t, m.Regions, 2)

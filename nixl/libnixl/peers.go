@@ -77,11 +77,14 @@ func (a *Agent) meet(op string, m *Metadata, regions nixl.Registry, blob []byte)
 	if err == nil && s == statusOK && name != m.Agent {
 		err = nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the library reads the name %q", name)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if err = failed(op, m.Agent, s, err); err != nil {
+		if anew {
+			a.forget(m.Agent) // the library may have read a part
+		}
 		return nixl.Peer{}, err
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if anew {
 		a.peers.Found(p)
 	}

@@ -1,0 +1,278 @@
+package libnixl
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/nixl"
+)
+
+func TestPlugins(t *testing.T) {
+	a := agent(t, "decode", Config{Backends: []BackendConfig{}})
+	names, err := a.Plugins()
+	require.NoError(t, err)
+	require.Contains(t, names, "UCX")
+	require.Contains(t, names, "POSIX")
+	require.True(t, slices.IsSorted(names))
+	ucx, err := a.Plugin("UCX")
+	require.NoError(t, err)
+	require.Contains(t, ucx.Memories, nixl.DRAM)
+	require.Contains(t, ucx.Memories, nixl.VRAM)
+	require.Contains(t, ucx.Params, "ucx_error_handling_mode")
+	_, err = a.Plugin("NO_SUCH_PLUGIN")
+	quiet(t, err, nixl.ErrUnavailable)
+	require.ErrorContains(t, err, "NO_SUCH_PLUGIN")
+	_, err = a.Plugin("zero\x00byte")
+	quiet(t, err, nixl.ErrInvalid)
+}
+
+func TestBackends(t *testing.T) {
+	a := agent(t, "decode", Config{Backends: []BackendConfig{}})
+	_, err := a.Metadata()
+	require.Error(t, err, "no backend, nobody can reach it")
+	_, err = a.Register(nixl.DRAM, all(pages(t, 4096)))
+	quiet(t, err, nixl.ErrInvalid)
+	require.ErrorContains(t, err, "no backend")
+	b, err := a.AddBackend(BackendConfig{"UCX", map[string]string{"num_workers": "2"}})
+	require.NoError(t, err)
+	require.Equal(t, "UCX", b.Plugin())
+	require.Equal(t, "2", b.Info().Params["num_workers"])
+	require.Equal(t, []*Backend{b}, a.Backends())
+	_, err = a.AddBackend(BackendConfig{Plugin: "UCX"})
+	quiet(t, err, nixl.ErrInvalid)
+	_, err = a.AddBackend(BackendConfig{Plugin: "NO_SUCH_PLUGIN"})
+	quiet(t, err, nixl.ErrUnavailable)
+	_, err = a.AddBackend(BackendConfig{Params: map[string]string{"a": "b"}})
+	quiet(t, err, nixl.ErrInvalid)
+}
+
+func TestConfig(t *testing.T) {
+	l := library(t)
+	for name, c := range map[string]struct {
+		agent string
+		c     Config
+	}{
+		"no name":       {"", Config{}},
+		"zero byte":     {"a\x00b", Config{}},
+		"sync":          {"a", Config{Sync: 9}},
+		"delay":         {"a", Config{ProgressDelay: -1}},
+		"parameter":     {"a", Config{Backends: []BackendConfig{{"UCX", map[string]string{"": "x"}}}}},
+		"no plugin":     {"a", Config{Backends: []BackendConfig{{}}}},
+		"zero in value": {"a", Config{Backends: []BackendConfig{{"UCX", map[string]string{"x": "\x00"}}}}},
+	} {
+		_, err := l.NewAgent(c.agent, c.c)
+		require.Error(t, err, name)
+		quiet(t, err, nixl.ErrInvalid)
+	}
+	for _, s := range []ThreadSync{SyncReadWrite, SyncStrict, SyncNone} {
+		a := agent(t, "decode", Config{Sync: s, NoProgressThread: true})
+		_, err := a.Metadata()
+		require.NoError(t, err)
+	}
+}
+
+func TestPreparedLists(t *testing.T) {
+	p := newPair(t, 1<<20, Config{})
+	const page, n = 4096, 256
+	var l, r []nixl.Descriptor
+	for i := range uint64(n) {
+		l, r = append(l, region(p.bufA, i*page, page)), append(r, region(p.bufB, i*page, page))
+	}
+	local, err := p.a.PrepareLocal(nixl.DRAM, l)
+	require.NoError(t, err)
+	remote, err := p.a.PrepareRemote(p.peer, nixl.DRAM, r)
+	require.NoError(t, err)
+	require.Equal(t, n, local.Len())
+	pattern(p.bufB.Data, 5)
+	li, ri := []int32{0, 7, 9, 10, 255}, []int32{1, 8, 9, 10, 0}
+	for _, o := range []RequestOptions{{}, {KeepEntries: true}, {Backend: p.a.Backends()[0]}} {
+		clear(p.bufA.Data)
+		x, err := p.a.NewIndexed(nixl.Read, local, li, remote, ri, []byte("picked"), o)
+		require.NoError(t, err)
+		require.Equal(t, r[8], x.Spec().Remote[1])
+		require.NoError(t, x.Post())
+		require.NoError(t, wait(t, p.a, x))
+		for i := range li {
+			require.Equal(t, p.bufB.Data[ri[i]*page:][:page], p.bufA.Data[li[i]*page:][:page])
+		}
+		require.Equal(t, "picked", string(awaitMessage(t, func() []nixl.Notification { m, err := p.b.Notifications(nil); require.NoError(t, err); return m })))
+		require.NoError(t, x.Close())
+	}
+	for _, bad := range [][]int32{{-1}, {n}, {}} {
+		_, err := p.a.NewIndexed(nixl.Read, local, bad, remote, bad, nil, RequestOptions{})
+		quiet(t, err, nixl.ErrInvalid)
+	}
+	_, err = p.a.NewIndexed(nixl.Read, remote, li, local, ri, nil, RequestOptions{})
+	quiet(t, err, nixl.ErrInvalid)
+	_, err = p.a.NewIndexed(nixl.Read, local, li, remote, ri[1:], nil, RequestOptions{})
+	quiet(t, err, nixl.ErrInvalid)
+	_, err = p.a.PrepareLocal(nixl.DRAM, []nixl.Descriptor{{Addr: 4096, Len: 64}})
+	quiet(t, err, nixl.ErrNotRegistered)
+	_, err = p.a.PrepareRemote(nixl.Peer{Name: "nobody", Generation: 1}, nixl.DRAM, r)
+	quiet(t, err, nixl.ErrNoPeer)
+	_, err = p.a.PrepareRemote(nixl.Peer{}, nixl.DRAM, r)
+	quiet(t, err, nixl.ErrNoPeer)
+
+	// A request outlives the closed lists; lists do not outlive their peer.
+	x, err := p.a.NewIndexed(nixl.Read, local, li, remote, ri, nil, RequestOptions{})
+	require.NoError(t, err)
+	require.NoError(t, local.Close())
+	require.NoError(t, local.Close())
+	require.NoError(t, x.Post())
+	require.NoError(t, wait(t, p.a, x))
+	_, err = p.a.NewIndexed(nixl.Read, local, li, remote, ri, nil, RequestOptions{})
+	quiet(t, err, nixl.ErrClosed)
+	require.NoError(t, p.a.RemovePeer(p.peer))
+	require.NoError(t, remote.Close())
+}
+
+func TestAboutARequest(t *testing.T) {
+	p := newPair(t, 1<<20, Config{Telemetry: true})
+	x := p.transfer(t, p.spec(nixl.Read, 0, 1<<20))
+	b, err := x.Backend()
+	require.NoError(t, err)
+	require.Same(t, p.a.Backends()[0], b)
+	cost, err := x.Cost()
+	require.NoError(t, err)
+	require.Positive(t, cost.Duration)
+	require.NoError(t, x.Post())
+	require.NoError(t, wait(t, p.a, x))
+	m, err := x.Telemetry()
+	require.NoError(t, err)
+	require.Equal(t, uint64(1<<20), m.Bytes)
+	require.Equal(t, 1, m.Descriptors)
+	require.Less(t, m.Transfer, patience)
+	require.NoError(t, x.Close())
+	_, err = x.Cost()
+	quiet(t, err, nixl.ErrClosed)
+
+	q := newPair(t, 1<<16, Config{})
+	y := q.transfer(t, q.spec(nixl.Read, 0, 64))
+	_, err = y.Telemetry()
+	quiet(t, err, nixl.ErrUnavailable)
+	require.NoError(t, q.a.RemovePeer(q.peer))
+	_, err = y.Cost()
+	quiet(t, err, nixl.ErrStalePeer)
+	_, err = p.a.NewRequest(p.spec(nixl.Read, 0, 64), RequestOptions{Backend: q.a.Backends()[0]})
+	quiet(t, err, nixl.ErrInvalid)
+	z, err := p.a.NewRequest(p.spec(nixl.Read, 0, 64), RequestOptions{Custom: []byte{1, 2, 3, 4, 5, 6, 7, 8}})
+	require.NoError(t, err, "UCX does not read it")
+	require.NoError(t, z.Close())
+}
+
+func TestPartialMetadata(t *testing.T) {
+	a, b := agent(t, "decode", Config{}), agent(t, "prefill", Config{})
+	bufA, bufB := pages(t, 1<<16), pages(t, 1<<16)
+	_, err := a.Register(nixl.DRAM, all(bufA))
+	require.NoError(t, err)
+	halves := []nixl.Descriptor{region(bufB, 0, 1<<15), region(bufB, 1<<15, 1<<15)}
+	_, err = b.Register(nixl.DRAM, halves)
+	require.NoError(t, err)
+	second, err := b.PartialMetadata(nixl.DRAM, halves[1:])
+	require.NoError(t, err)
+	_, err = a.AddPeer(second)
+	quiet(t, err, nixl.ErrNoPeer)
+	_, err = b.PartialMetadata(nixl.DRAM, []nixl.Descriptor{region(bufB, 0, 10)})
+	quiet(t, err, nixl.ErrNotRegistered)
+	connections, err := b.PartialMetadata(nixl.DRAM, nil)
+	require.NoError(t, err)
+	p, err := a.AddPeer(connections)
+	require.NoError(t, err)
+	require.NoError(t, a.Connect(p))
+	read := func(d nixl.Descriptor) error {
+		x, err := a.NewTransfer(nixl.Spec{Peer: p, Local: []nixl.Descriptor{region(bufA, 0, 64)}, Remote: []nixl.Descriptor{{Addr: d.Addr, Len: 64}}})
+		if err != nil {
+			return err
+		}
+		require.NoError(t, x.Post())
+		return wait(t, a, x)
+	}
+	quiet(t, read(halves[1]), nixl.ErrNotRegistered)
+	q, err := a.AddPeer(second)
+	require.NoError(t, err)
+	require.Equal(t, p, q)
+	require.NoError(t, read(halves[1]))
+	quiet(t, read(halves[0]), nixl.ErrNotRegistered)
+	quiet(t, a.Connect(nixl.Peer{Name: "nobody", Generation: 1}), nixl.ErrNoPeer)
+	known, err := a.Known(p)
+	require.NoError(t, err)
+	require.True(t, known)
+}
+
+// Metadata over a socket, from the listener of the peer.
+func TestFetchFromAListener(t *testing.T) {
+	port := freePort(t)
+	b := agent(t, "prefill", Config{Listen: true, ListenPort: port.Port()})
+	a := agent(t, "decode", Config{Listen: true, ListenPort: freePort(t).Port()})
+	bufA, bufB := pages(t, 4096), pages(t, 4096)
+	_, err := a.Register(nixl.DRAM, all(bufA))
+	require.NoError(t, err)
+	_, err = b.Register(nixl.DRAM, all(bufB))
+	require.NoError(t, err)
+	bufB.Data[3] = 33
+	ctx := context.Background()
+	p, err := a.FetchPeer(ctx, "prefill", port, a.Clock().Now()+patience)
+	require.NoError(t, err)
+	require.Equal(t, uint32(1), p.Generation)
+	again, err := a.FetchPeer(ctx, "prefill", port, a.Clock().Now()+patience)
+	require.NoError(t, err)
+	require.Equal(t, p, again)
+	spec := nixl.Spec{Peer: p, Local: all(bufA), Remote: all(bufB)}
+	x, err := a.NewTransfer(spec)
+	require.NoError(t, err)
+	require.NoError(t, x.Post())
+	require.NoError(t, wait(t, a, x))
+	require.Equal(t, byte(33), bufA.Data[3])
+	spec.Remote = []nixl.Descriptor{{Addr: bufB.Addr + 4096, Len: 4096}}
+	_, err = a.NewTransfer(spec)
+	quiet(t, err, nixl.ErrNotRegistered)
+	require.NoError(t, a.RemovePeer(p))
+	// Nobody of that name answers there.
+	_, err = a.FetchPeer(ctx, "nobody", port, a.Clock().Now()+100*time.Millisecond)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	next, err := a.FetchPeer(ctx, "prefill", port, a.Clock().Now()+patience)
+	require.NoError(t, err)
+	require.Equal(t, uint32(2), next.Generation)
+	quiet(t, x.Post(), nixl.ErrStalePeer)
+	// The other way: told, not asked for.
+	require.NoError(t, a.Publish(port))
+	clk := clock.Wall()
+	for known := false; !known; {
+		require.Less(t, clk.Now(), patience)
+		require.NoError(t, clk.Sleep(ctx, time.Millisecond))
+		known, err = b.known("test", "decode")
+		require.NoError(t, err)
+	}
+	_, err = a.FetchPeer(ctx, "decode", port, 0)
+	quiet(t, err, nixl.ErrInvalid)
+}
+
+func TestExchangeWithoutEtcd(t *testing.T) {
+	a := agent(t, "decode", Config{Listen: true, ListenPort: freePort(t).Port()})
+	err := a.Publish(netip.AddrPort{})
+	quiet(t, err, nixl.ErrUnavailable)
+	require.ErrorContains(t, err, EtcdVariable)
+}
+
+// Views are for kernels: without a GPU the backend says no.
+func TestViewsNeedADevice(t *testing.T) {
+	p := newPair(t, 1<<16, Config{})
+	v, err := p.a.LocalView(nixl.DRAM, all(p.bufA))
+	if err == nil {
+		require.NoError(t, v.Close())
+		t.Skip("this machine has a device API")
+	}
+	quiet(t, err, nixl.ErrBackend)
+	_, err = p.a.RemoteView(nixl.DRAM, []RemoteDescriptor{{all(p.bufB)[0], "prefill"}, {}})
+	quiet(t, err, nixl.ErrBackend)
+	_, err = p.a.LocalView(nixl.DRAM, []nixl.Descriptor{{Addr: 4096, Len: 1}})
+	quiet(t, err, nixl.ErrNotRegistered)
+	_, err = p.a.RemoteView(nixl.DRAM, []RemoteDescriptor{{all(p.bufB)[0], "nobody"}})
+	quiet(t, err, nixl.ErrNoPeer)
+}
