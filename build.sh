@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 # The release of honnef.co/go/tools that the lint pass runs.
 staticcheck_version=v0.8.2
 
-passes="deps ptx ptx-check lint test race bench ci"
+passes="deps ptx ptx-check softcuda lint test race cgocheck bench ci"
 
 usage() {
 	cat <<-END
@@ -14,9 +14,13 @@ usage() {
 		  deps       fetch the pinned CUDA compilers into .cache (a few wheels)
 		  ptx        make the PTX beside the kernels' sources
 		  ptx-check  fail where the committed PTX is stale or ptxas refuses it
+		  softcuda   the simulator as .cache/softcuda/libcuda.so.1, for programs that
+		             are not Go
 		  lint       gofmt, go vet (amd64 and arm64), staticcheck
 		  test       all tests, without cgo
 		  race       all tests, with cgo and the race detector
+		  cgocheck   the packages that call C, with Go's checks of what is passed
+		             to C, and with the address sanitizer
 		  bench      all benchmarks; KVGATE_BENCHTIME is the time for each (1s)
 		  ci         everything that has to pass, in the order of .ci/run
 		KVGATE_REQUIRE=1 (or CI=true) makes a test fail, rather than skip, where
@@ -33,6 +37,10 @@ run() {
 pass_deps() { run scripts/deps.sh; }
 pass_ptx() { run scripts/ptx.sh make; }
 pass_ptx-check() { run scripts/ptx.sh check; }
+
+pass_softcuda() {
+	run env CGO_ENABLED=1 go build -buildmode=c-shared -o .cache/softcuda/libcuda.so.1 ./cuda/softcuda/libcuda
+}
 
 pass_lint() {
 	local unformatted
@@ -60,6 +68,19 @@ pass_race() {
 		return 1
 	fi
 	run env CGO_ENABLED=1 go test -race -timeout 10m ./...
+}
+
+# The packages that call C.
+cgo_packages="./internal/dl ./cuda/driver ./cuda/softcuda"
+
+pass_cgocheck() {
+	# shellcheck disable=SC2086 # several packages
+	run env CGO_ENABLED=1 GODEBUG=cgocheck=1 go test -count=1 $cgo_packages
+	# shellcheck disable=SC2086
+	run env CGO_ENABLED=1 GOEXPERIMENT=cgocheck2 go test -count=1 $cgo_packages
+	# Leaks: what a device keeps to the end of the process is no fault.
+	# shellcheck disable=SC2086
+	run env CGO_ENABLED=1 ASAN_OPTIONS=detect_leaks=0 go test -asan -count=1 $cgo_packages
 }
 
 pass_bench() {

@@ -121,7 +121,7 @@ func softSymbols(all []Symbol) string {
 
 func canonical(all []Symbol) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "// %s\n\n%s\n", Header, types)
+	fmt.Fprintf(&b, "// %s\n\n//go:build cgo && linux\n\n%s\n", Header, types)
 	for _, s := range all {
 		proto := s.Prototype()
 		fmt.Fprintf(&b, "\nextern CUresult kvg_soft_%s(%s);\nCUresult %s(%s) { return kvg_soft_%s(%s); }\n",

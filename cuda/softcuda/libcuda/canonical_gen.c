@@ -1,5 +1,7 @@
 // Code generated from internal/abi/driver.abi by internal/abi/internal/mkabi. DO NOT EDIT.
 
+//go:build cgo && linux
+
 // Declarations of the CUDA driver's C interface as far as this module uses it,
 // for 64-bit Linux. Handles are integers as wide as the pointers that they are
 // in the vendor's header: nothing here looks behind them.
