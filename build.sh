@@ -11,7 +11,7 @@ passes="deps ptx ptx-check softcuda lint test race cgocheck bench ci"
 usage() {
 	cat <<-END
 		usage: ./build.sh PASS...
-		  deps       fetch the pinned CUDA compilers into .cache (a few wheels)
+		  deps       fetch the pinned CUDA compilers and NIXL into .cache (a few wheels)
 		  ptx        make the PTX beside the kernels' sources
 		  ptx-check  fail where the committed PTX is stale or ptxas refuses it
 		  softcuda   the simulator as .cache/softcuda/libcuda.so.1, for programs that

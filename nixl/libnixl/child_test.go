@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
@@ -111,8 +112,7 @@ type request struct {
 	Peer     nixl.Peer
 	Spec     nixl.Spec
 	ID       int
-	From, To int
-	Seed     byte
+	Name     string
 }
 
 type reply struct {
@@ -122,6 +122,7 @@ type reply struct {
 	Peer     nixl.Peer
 	Messages []nixl.Notification
 	Status   nixl.Status
+	Known    bool
 }
 
 // remoteError is an error of the binding on its way between processes.
@@ -237,6 +238,14 @@ func (s *server) answer(q *request, r *reply) (err error) {
 		r.Status, err = s.transfers[q.ID].Status()
 	case "release":
 		err = s.transfers[q.ID].Close()
+	case "publish":
+		err = s.a.Publish(netip.AddrPort{})
+	case "withdraw":
+		err = s.a.Withdraw(netip.AddrPort{})
+	case "fetch":
+		r.Peer, err = s.a.FetchPeer(context.Background(), q.Name, netip.AddrPort{}, s.a.Clock().Now()+patience/2)
+	case "known":
+		r.Known, err = s.a.Known(q.Peer)
 	case "close":
 		err = s.a.Close()
 	default:

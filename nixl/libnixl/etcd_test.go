@@ -1,0 +1,157 @@
+package libnixl
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/internal/testutil"
+	"github.com/kvgate/kvgate/nixl"
+)
+
+// etcd starts a server of its own and returns its address.
+func etcd(t *testing.T) string {
+	t.Helper()
+	exe, err := exec.LookPath("etcd")
+	if err != nil {
+		testutil.SkipOrFail(t, "no etcd (Debian: etcd-server): %v", err)
+	}
+	client, peers := "http://"+freePort(t).String(), "http://"+freePort(t).String()
+	c := exec.Command(exe, "--name=one", "--data-dir="+t.TempDir(), "--listen-client-urls="+client, "--advertise-client-urls="+client,
+		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=one="+peers)
+	c.Env = append(os.Environ(), "ETCD_UNSUPPORTED_ARCH=arm64")
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	require.NoError(t, c.Start())
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if t.Failed() {
+			t.Log(out.String())
+		}
+	})
+	clk := clock.Wall()
+	for {
+		conn, err := net.Dial("tcp", client[len("http://"):])
+		if err == nil {
+			require.NoError(t, conn.Close())
+			return client
+		}
+		require.Less(t, clk.Now(), patience, "etcd does not answer")
+		require.NoError(t, clk.Sleep(context.Background(), 20*time.Millisecond))
+	}
+}
+
+// node is one of several processes that know nothing of each other but where
+// etcd is.
+type node struct {
+	*peer
+	view []byte
+}
+
+func (n *node) fetch(t *testing.T, name string) nixl.Peer {
+	t.Helper()
+	r, err := n.ask(&request{Op: "fetch", Name: name})
+	require.NoError(t, err, "%s fetches %s", n.name, name)
+	return r.Peer
+}
+
+func (n *node) publish(t *testing.T) {
+	t.Helper()
+	_, err := n.ask(&request{Op: "publish"})
+	require.NoError(t, err)
+}
+
+const page = 4096
+
+// read reads the first page of a peer into page k.
+func (n *node) read(t *testing.T, p nixl.Peer, k uint64) nixl.Transfer {
+	t.Helper()
+	x, err := n.NewTransfer(nixl.Spec{
+		Peer:   p,
+		Local:  []nixl.Descriptor{{Addr: childMemory + k*page, Len: page}},
+		Remote: []nixl.Descriptor{{Addr: childMemory, Len: page}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, x.Post())
+	require.NoError(t, n.done(x))
+	return x
+}
+
+func (n *node) done(x nixl.Transfer) error {
+	return nixl.Wait(context.Background(), n.clk, n, x, n.clk.Now()+patience)
+}
+
+// Three processes find each other through etcd; one leaves and comes back.
+func TestThreeProcessesMeetInEtcd(t *testing.T) {
+	library(t)
+	t.Setenv(EtcdVariable, etcd(t))
+	var nodes []*node
+	for i := range 3 {
+		file, view := memory(t, 4*page)
+		n := &node{peer: newPeer(t, fmt.Sprintf("node%d", i), file), view: view}
+		_, err := n.Register(nixl.DRAM, []nixl.Descriptor{{Addr: childMemory, Len: 4 * page}})
+		require.NoError(t, err)
+		pattern(view[:page], uint64(i))
+		n.publish(t)
+		nodes = append(nodes, n)
+	}
+	peers := map[[2]int]nixl.Peer{}
+	last := map[[2]int]nixl.Transfer{}
+	for i, n := range nodes {
+		for k, m := range nodes {
+			if i == k {
+				continue
+			}
+			p := n.fetch(t, m.name)
+			require.Equal(t, uint32(1), p.Generation)
+			peers[[2]int{i, k}] = p
+			last[[2]int{i, k}] = n.read(t, p, uint64(k)+1)
+			require.True(t, bytes.Equal(m.view[:page], n.view[(k+1)*page:][:page]), "%d reads of %d", i, k)
+		}
+	}
+	// Leaves: the others hear of it.
+	gone := nodes[2]
+	_, err := gone.ask(&request{Op: "withdraw"})
+	require.NoError(t, err)
+	for i := range 2 {
+		clk := clock.Wall()
+		for {
+			r, err := nodes[i].ask(&request{Op: "known", Peer: peers[[2]int{i, 2}]})
+			require.NoError(t, err)
+			if !r.Known {
+				break
+			}
+			require.Less(t, clk.Now(), patience, "node%d still knows who has left", i)
+			require.NoError(t, clk.Sleep(context.Background(), 10*time.Millisecond))
+		}
+		require.Error(t, last[[2]int{i, 2}].Post())
+	}
+	gone.kill()
+	// Comes back, with other content.
+	gone.again()
+	pattern(gone.view[:page], 99)
+	gone.publish(t)
+	for i := range 2 {
+		p := nodes[i].fetch(t, gone.name)
+		require.Greater(t, p.Generation, peers[[2]int{i, 2}].Generation)
+		require.ErrorIs(t, last[[2]int{i, 2}].Post(), nixl.ErrStalePeer)
+		nodes[i].read(t, p, 3)
+		require.True(t, bytes.Equal(gone.view[:page], nodes[i].view[3*page:][:page]))
+		// The two that stayed are as before.
+		x := last[[2]int{i, 1 - i}]
+		require.NoError(t, x.Post())
+		require.NoError(t, nodes[i].done(x))
+		back := gone.fetch(t, nodes[i].name)
+		gone.read(t, back, uint64(i)+1)
+		require.True(t, bytes.Equal(nodes[i].view[:page], gone.view[(i+1)*page:][:page]))
+	}
+}
