@@ -82,6 +82,10 @@ func (g *Gate) release() error {
 	}
 	g.released = true
 	var errs []error
+	for _, t := range g.unclosed {
+		errs = append(errs, t.Close())
+	}
+	g.unclosed = nil
 	if g.feed != nil {
 		g.feed.Close()
 	}
