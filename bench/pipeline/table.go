@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kvgate/kvgate/bench/pipeline/engine"
+)
+
+// column is a column of the table: a metric, or two beside each other.
+type column struct {
+	head    [2]string
+	format  string
+	scale   float64
+	metrics []string
+}
+
+var columns = []column{
+	{[2]string{"tokens/s", ""}, "%.0f", 1, []string{"tokens_per_s"}},
+	{[2]string{"overhead", "%"}, "%.2f", 100, []string{"overhead_vs_ungated"}},
+	{[2]string{"TTFT ms", "p50/p99"}, "%.0f", 1, []string{"ttft_ms_p50", "ttft_ms_p99"}},
+	{[2]string{"step ms", "p50/p99"}, "%.2f", 1, []string{"step_ms_p50", "step_ms_p99"}},
+	{[2]string{"host", "blocked ms"}, "%.1f", 1, []string{"host_blocked_ms"}},
+	{[2]string{"gate", "idle ms"}, "%.2f", 1, []string{"gate_idle_ms"}},
+	{[2]string{"held", "%"}, "%.1f", 100, []string{"held_share"}},
+	{[2]string{"hold ms", "p50/p99"}, "%.1f", 1, []string{"hold_ms_p50", "hold_ms_p99"}},
+	{[2]string{"zeroed", "GB"}, "%.1f", 1e-9, []string{"zeroed_bytes"}},
+	{[2]string{"loaded", "GB"}, "%.1f", 1e-9, []string{"loaded_bytes"}},
+	{[2]string{"corrupted", "blocks"}, "%.4g", 1, []string{"corrupted_blocks"}},
+	{[2]string{"corrupted", "requests"}, "%.4g", 1, []string{"corrupted_requests"}},
+}
+
+func (s *summary) writeTable(w io.Writer) error {
+	var b strings.Builder
+	s.writeHead(&b)
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for line := range 2 {
+		if line == 0 {
+			fmt.Fprint(t, "mode")
+		}
+		for _, c := range columns {
+			fmt.Fprint(t, "\t", c.head[line])
+		}
+		fmt.Fprint(t, "\t\n")
+	}
+	for i := range s.modes {
+		fmt.Fprint(t, s.modes[i].mode)
+		for _, c := range columns {
+			fmt.Fprint(t, "\t", s.cell(&s.modes[i], &c))
+		}
+		fmt.Fprint(t, "\t\n")
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	s.writeFoot(&b)
+	for _, line := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *summary) cell(m *modeSummary, c *column) string {
+	var parts []string
+	for _, name := range c.metrics {
+		v := m.value(name)
+		text := fmt.Sprintf(c.format, v.mean*c.scale)
+		if s.seeds > 1 && v.ci > 0 {
+			text += "±" + fmt.Sprintf(c.format, v.ci*c.scale)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "/")
+}
+
+func (s *summary) writeHead(w io.Writer) {
+	j := s.job
+	c := j.seeded(0)
+	zero := "zeroing is needed: "
+	switch {
+	case !j.plan.NeedsZeroing && j.config.Zero:
+		zero = "zeroing is not needed, but was asked for: "
+	case !j.plan.NeedsZeroing:
+		zero = "zeroing is not needed, and nothing is zeroed: "
+	}
+	fmt.Fprintf(w, "simulated device, fabric and host; virtual time; %s\n", s.seedText())
+	fmt.Fprintf(w, "model: %s, %d layers, blocks of %d tokens and %d bytes, %d in the pool; %s%s\n",
+		j.model.Name, len(j.model.Layers), j.plan.BlockTokens, j.plan.BlockBytes, s.blocks, zero, j.plan.Why)
+	fmt.Fprintf(w, "trace: %s: %v\n", j.trace.Name, c.Trace.Stats())
+	if j.limited.Prompts+j.limited.Outputs > 0 {
+		fmt.Fprintf(w, "at most %d tokens: %d prompts are shortened, %d answers end early\n", j.model.MaxTokens, j.limited.Prompts, j.limited.Outputs)
+	}
+	load := fmt.Sprintf("closed loop of %d requests", s.outstanding)
+	if j.rate > 0 {
+		load = fmt.Sprintf("arrivals %g times as fast", j.rate)
+	}
+	fmt.Fprintf(w, "load: %s; defer %s, late %g, host %g us a step, weights %g bytes a step, HBM %g bytes/s, NIC %g bytes/s and %g us\n\n",
+		load, j.deferral, j.late, j.hostUS, j.weights, j.hbm, j.nic, j.nicUS)
+}
+
+func (s *summary) seedText() string {
+	if s.seeds == 1 {
+		return fmt.Sprintf("seed %d", s.job.seed)
+	}
+	return fmt.Sprintf("means over seeds %d to %d, ± half a 95 %% interval", s.job.seed, s.job.seed+uint64(s.seeds)-1)
+}
+
+func (s *summary) writeFoot(w io.Writer) {
+	u := &s.modes[0]
+	fmt.Fprintf(w, "\nutilisation %.3f in %s, blocks reused %.1f times, batches of up to %.0f, %.0f preemptions\n",
+		1-u.value("gpu_idle_share").mean, u.mode, u.value("reused_blocks").mean, u.value("peak_batch").mean, u.value("preemptions").mean)
+	content := fmt.Sprintf("pages are held at a reduced size, their head, tail and interior checked (%.0f checks in %s)", u.checks, u.mode)
+	if s.job.content == "full" {
+		content = fmt.Sprintf("pages are held at their full size (%.0f checks in %s)", u.checks, u.mode)
+	}
+	fmt.Fprintf(w, "content: %s; %s\n", content, s.wrongLater())
+	if s.job.late > 0 {
+		fmt.Fprintf(w, "late: %.4g requests were canceled before their first step\n", s.late)
+	}
+	fmt.Fprintln(w, "cost model (simulated): "+engine.CostModel)
+}
+
+// wrongLater names what the columns don't count.
+func (s *summary) wrongLater() string {
+	var parts []string
+	for i := range s.modes {
+		if m := &s.modes[i]; m.later > 0 || m.strays > 0 {
+			parts = append(parts, fmt.Sprintf("%s %.4g and %.4g", m.mode, m.later, m.strays))
+		}
+	}
+	if parts == nil {
+		return "no block went wrong after its first use, nobody wrote over another's content"
+	}
+	return "blocks that went wrong after their first use, and writes over another's content: " + strings.Join(parts, "; ")
+}
