@@ -4,12 +4,16 @@
 package auto
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/driver"
 	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/internal/abi"
 )
 
 // Variable is the environment variable that forces a back end: "sim", "nvidia"
@@ -20,27 +24,56 @@ const Variable = "KVGATE_DRIVER"
 type Options struct {
 	// Sim are the options of the simulator, if that is what is picked.
 	Sim sim.Options
+	// Driver are the options of the driver, if there is one.
+	Driver driver.Options
 }
 
 // Open opens the back end that [Variable] names or, where it is unset or
 // empty, a real GPU if there is a usable driver and the simulator if not. It
 // says on w, in one line, what it picked and why; w may be nil. A back end that
-// was asked for and can't be had is an error, for a GPU [cuda.ErrNoDriver].
+// was asked for and can't be had is an error, for a GPU [cuda.ErrNoDriver]. So
+// is a GPU that is there and does not open.
 //
 // The zero Options open the simulator on virtual time; the calling goroutine is
 // then its first actor.
 func Open(w io.Writer, o Options) (cuda.Device, error) {
-	name, why := os.Getenv(Variable), Variable+" asks for it"
-	if name == "" {
-		name, why = "sim", "there is no usable GPU: "+noDriver
-	}
-	switch name {
+	switch name := os.Getenv(Variable); name {
+	case "":
+		d, err := driver.Open(o.Driver)
+		if errors.Is(err, cuda.ErrNoDriver) {
+			return openSim(w, o, "there is no usable GPU: "+strings.TrimPrefix(err.Error(), "cuda/driver: "))
+		}
+		return opened(w, d, err, "it is there")
 	case "sim":
-	case "nvidia", "gorgonia":
-		return nil, fmt.Errorf("%s=%s: %w: %s", Variable, name, cuda.ErrNoDriver, noDriver)
+		return openSim(w, o, Variable+" asks for it")
+	case "nvidia":
+		d, err := driver.Open(o.Driver)
+		if err != nil {
+			err = fmt.Errorf("%s=%s: %w", Variable, name, err)
+		}
+		return opened(w, d, err, Variable+" asks for it")
+	case "gorgonia":
+		return nil, fmt.Errorf("%s=%s: %w: this build has no such back end", Variable, name, cuda.ErrNoDriver)
 	default:
 		return nil, fmt.Errorf("%s=%q: unknown, may be sim, nvidia or gorgonia", Variable, name)
 	}
+}
+
+func opened(w io.Writer, d *driver.Device, err error, why string) (cuda.Device, error) {
+	if err != nil {
+		return nil, err
+	}
+	if w != nil {
+		kind := "GPU"
+		if d.Info().Simulated {
+			kind = "no GPU, a stand-in for one"
+		}
+		fmt.Fprintf(w, "device: %s (%s, CUDA %s, %s), because %s\n", kind, d.Info().Name, abi.CUDA(d.Info().Driver), d.Library(), why)
+	}
+	return d, nil
+}
+
+func openSim(w io.Writer, o Options, why string) (cuda.Device, error) {
 	d, err := sim.New(o.Sim)
 	if err != nil {
 		return nil, err
@@ -54,6 +87,3 @@ func Open(w io.Writer, o Options) (cuda.Device, error) {
 	}
 	return d, nil
 }
-
-// noDriver is why there is no GPU.
-const noDriver = "this build has no driver back end"
