@@ -34,8 +34,9 @@ const (
 	nameVariable  = "KVGATE_TEST_NAME"
 )
 
-// childMemory is where a child has the memory that it shares.
-const childMemory = 0x2000_0000_0000
+// childMemory is where a child has the memory that it shares: where neither
+// programs, libraries nor the race detector have anything.
+const childMemory = 0x6000_0000_0000
 
 // patience is how long tests wait for what has to come.
 const patience = 20 * time.Second
