@@ -52,7 +52,7 @@ func (d *Device) LoadModule(image []byte) (cuda.Module, error) {
 	}
 	defer d.world.Exit()
 	d.stats.Modules++
-	m, err := ptx.Parse("module", image)
+	m, err := parsed.parse(image)
 	if err != nil {
 		return 0, &causedError{&cuda.Error{Code: cuda.ErrInvalidPTX, Op: op, Detail: err.Error()}, err}
 	}
