@@ -243,10 +243,14 @@ func (g *Gate) find(d *nixl.Descriptor) (core.Piece, error) {
 }
 
 // Cancel ends a ticket. When it reports that it withdrew it, nothing of the
-// transfer is posted any more and its blocks are as they were. Otherwise the
-// transfer may be under way: the ticket is over all the same, and the blocks
-// stay in quarantine until the transfer is quiet. A ticket that is over already
-// is refused with [core.ErrState].
+// transfer is posted any more. Otherwise the transfer may be under way: the
+// ticket is over all the same, and the blocks stay in quarantine until the
+// transfer is quiet.
+//
+// Either way the bytes of a load are missing: its blocks are refused to steps
+// ([core.ErrLost]) until another load brings them or they are zeroed anew, and
+// their holders are told ([Listener.Failed]). A ticket that is over already is
+// refused with [core.ErrState].
 func (g *Gate) Cancel(t *Ticket) (withdrawn bool, err error) {
 	g.mu.Lock()
 	defer g.unlock()
