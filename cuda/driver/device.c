@@ -236,6 +236,27 @@ kvg_result kvg_query(kvg_device *d, uint64_t event) { WITHIN(d, r = kvg_from(d->
 
 kvg_result kvg_sync(kvg_device *d) { WITHIN(d, r = kvg_from(d->t.cuCtxSynchronize())); }
 
+// A source that needs a symbol which is not there is refused.
+kvg_result kvg_watch(kvg_device *d, int source, uint32_t *words, uint64_t words_device) {
+	if (source == KVG_WAKE_HOST_FN && !d->t.cuLaunchHostFunc) return kvg_refuse(KVG_MISSING);
+	if (source == KVG_WAKE_WORD && !d->t.cuStreamWriteValue32_v2) return kvg_refuse(KVG_MISSING);
+	WITHIN(d, {
+		kvg_wake *w = kvg_wake_new(&d->t, d->context, source, words, words_device);
+		if (!w) r = (kvg_result){.why = KVG_DRIVER, .code = 2}; // CUDA_ERROR_OUT_OF_MEMORY
+		else __atomic_store_n(&d->wake, w, __ATOMIC_RELEASE);
+	});
+}
+
+kvg_result kvg_unwatch(kvg_device *d) {
+	kvg_scope scope;
+	kvg_wake *w = d->wake;
+	kvg_result r = kvg_enter(d, &scope);
+	kvg_wake_stop(w);
+	kvg_wake_free(w);
+	d->wake = NULL;
+	return r.why == KVG_OK ? kvg_leave(d, &scope, r) : r;
+}
+
 kvg_result kvg_context_device(kvg_device *d, int *device) { WITHIN(d, r = kvg_from(d->t.cuCtxGetDevice(device))); }
 
 int kvg_init(kvg_table *t) { return t->cuInit(0); }

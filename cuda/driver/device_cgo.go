@@ -30,6 +30,7 @@ type Device struct {
 	info    cuda.Info
 	missing []abi.Symbol
 	staging staging
+	watched atomic.Pointer[Watched]
 
 	calls  atomic.Int64 // under way
 	closed atomic.Bool
@@ -94,6 +95,9 @@ func (d *Device) fail(op string, r C.kvg_result, detail string) error {
 	}
 	if e.Code.Sticky() {
 		d.dead.CompareAndSwap(nil, e)
+		if w := d.watched.Load(); w != nil {
+			w.touch()
+		}
 		d.clk.Notify()
 		return d.dead.Load()
 	}
@@ -158,6 +162,9 @@ func (d *Device) destroy() error {
 		for _, raw := range d.handles[C.KVG_STREAM].own() {
 			check("synchronise stream", C.kvg_sync_stream(d.c, raw))
 		}
+	}
+	if w := d.watched.Load(); w != nil {
+		check("stop watching", w.stop())
 	}
 	if d.dead.Load() == nil {
 		for _, raw := range d.handles[C.KVG_STREAM].own() {

@@ -4,6 +4,7 @@ package driver
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/kvgate/kvgate/cuda"
 )
@@ -32,3 +33,15 @@ func (d *Device) Library() string { panic("no device exists") }
 
 // Context returns the context that the device works in.
 func (d *Device) Context() Context { panic("no device exists") }
+
+// Watched is a device that tells of movement without a crossing.
+type Watched struct{ *Device }
+
+// Watch starts telling of marks that are recorded from now on.
+func (d *Device) Watch(Wake) (*Watched, error) { panic("no device exists") }
+
+// Activity changes when a mark may have fired.
+func (w *Watched) Activity() uint64 { panic("no device exists") }
+
+// Hook starts a thread that calls a C function each time that something moved.
+func (w *Watched) Hook(fn, arg unsafe.Pointer) error { panic("no device exists") }

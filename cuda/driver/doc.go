@@ -12,5 +12,10 @@
 // [cuda.ErrInvalidHandle] instead of a crash in the driver. Destroying a handle
 // while another goroutine's call uses it is the caller's mistake, as in CUDA.
 //
+// Who waits for marks asks after them, or has the device tell of them:
+// [Device.Watch]. How late a waiter then runs depends on Go's scheduler, which
+// takes tens of milliseconds where every P is busy; [Watched.Hook] does not.
+// BenchmarkWake in cuda/softcuda measures all ways.
+//
 // The symbols it calls are listed in SYMBOLS.md.
 package driver

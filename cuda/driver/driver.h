@@ -4,6 +4,7 @@
 #define KVG_DRIVER_H
 
 #include "abi_gen.h"
+#include "wake.h"
 
 // A handle is kind << 56 | generation << 32 | index. Entries never move, so
 // that a lookup takes no lock; one whose handle differs is dead.
@@ -28,6 +29,7 @@ typedef struct {
 	CUcontext context;
 	uint64_t copies; // raw stream of the blocking copies
 	kvg_entry *chunks[KVG_KINDS][KVG_CHUNKS];
+	kvg_wake *wake; // NULL: nobody is told of marks
 	int pinned_lock;
 	int pinned_len, pinned_cap;
 	kvg_range *pinned;
@@ -99,6 +101,8 @@ kvg_result kvg_free_event(kvg_device *d, uint64_t event);
 kvg_result kvg_record(kvg_device *d, uint64_t event, uint64_t stream_handle);
 kvg_result kvg_query(kvg_device *d, uint64_t event);
 kvg_result kvg_sync(kvg_device *d);
+kvg_result kvg_watch(kvg_device *d, int source, uint32_t *words, uint64_t words_device);
+kvg_result kvg_unwatch(kvg_device *d);
 kvg_result kvg_context_device(kvg_device *d, int *device);
 
 // Calls without a context, for the time before there is one.

@@ -96,11 +96,14 @@ kvg_result kvg_submit(kvg_device *d, const kvg_command *cmds, uint32_t n, uint8_
 	kvg_result r = kvg_enter(d, &scope);
 	if (r.why != KVG_OK) return r;
 	r = capturing(d, streams, nstreams);
+	kvg_wake *wake = __atomic_load_n(&d->wake, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; r.why == KVG_OK && i < n; i++) {
 		const kvg_command *c = &cmds[i];
 		kvg_entry *s = c->stream < nstreams ? kvg_find(d, KVG_STREAM, streams[c->stream]) : NULL;
 		if (s) {
 			r = command(d, c, s->raw, arena, arena_len);
+			if (wake && c->op == OP_RECORD && r.why == KVG_OK)
+				kvg_wake_mark(wake, s->raw, (uint32_t)streams[c->stream]);
 		} else {
 			r = kvg_refuse(c->stream < nstreams ? KVG_BAD_STREAM : KVG_BAD_STREAM_INDEX);
 		}

@@ -43,3 +43,20 @@ func TestConformance(t *testing.T) {
 		return d
 	})
 }
+
+// A device that is watched is one with nothing else changed. Host functions are
+// left out: they hold their streams for longer than some of the behaviours
+// allow for.
+func TestConformanceWatched(t *testing.T) {
+	for _, source := range []driver.Wake{driver.WakeHelper, driver.WakeWord} {
+		t.Run(source.String(), func(t *testing.T) {
+			conformance.Run(t, func(t *testing.T) cuda.Device {
+				t.Parallel()
+				d, _ := open(t, sim.Options{Real: true, Slow: 500})
+				w, err := d.Watch(source)
+				require.NoError(t, err)
+				return w
+			})
+		})
+	}
+}

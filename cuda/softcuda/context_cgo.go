@@ -31,6 +31,7 @@ type softContext struct {
 	blocking map[*softStream]bool  // that have an order with the legacy stream
 	legacy   *softStream           // made when first used
 	capture  int                   // streams that capture
+	hostFn   cuda.Function         // what calls host functions; made when first used
 }
 
 type allocation struct {

@@ -50,6 +50,7 @@ var machine = struct {
 
 	version  atomic.Int64 // of the driver
 	captures atomic.Int64 // in global mode, under way
+	hostFns  atomic.Int64 // that run
 }{objects: map[uint64]any{}, last: 0x5c00_0000_0000}
 
 func init() { machine.version.Store(12040) }

@@ -38,4 +38,12 @@ int kvg_soft_exchange_capture_mode(int mode) {
 	return old;
 }
 
-void kvg_soft_call_host_fn(CUhostFn fn, void *arg) { fn(arg); }
+static __thread int in_host_fn;
+
+void kvg_soft_call_host_fn(uint64_t fn, uint64_t arg) {
+	in_host_fn = 1;
+	((CUhostFn)fn)((void *)arg);
+	in_host_fn = 0;
+}
+
+int kvg_soft_in_host_fn(void) { return in_host_fn; }

@@ -14,6 +14,7 @@ int kvg_soft_capture_mode(void);
 int kvg_soft_exchange_capture_mode(int mode);
 
 void *kvg_soft_symbol(const char *name);
-void kvg_soft_call_host_fn(CUhostFn fn, void *arg);
+void kvg_soft_call_host_fn(uint64_t fn, uint64_t arg);
+int kvg_soft_in_host_fn(void);
 
 #endif

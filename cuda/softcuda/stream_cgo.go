@@ -8,8 +8,6 @@ package softcuda
 import "C"
 
 import (
-	"unsafe"
-
 	"github.com/kvgate/kvgate/cuda"
 )
 
@@ -262,9 +260,5 @@ func doStreamWriteValue32V2(h C.CUstream, addr C.CUdeviceptr, v C.uint, flags C.
 }
 
 func doStreamWaitValue32V2(h C.CUstream, addr C.CUdeviceptr, v C.uint, flags C.uint) C.CUresult {
-	return fail(cuda.ErrNotSupported)
-}
-
-func doLaunchHostFunc(h C.CUstream, fn C.CUhostFn, arg unsafe.Pointer) C.CUresult {
 	return fail(cuda.ErrNotSupported)
 }

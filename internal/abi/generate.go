@@ -66,7 +66,7 @@ func softExports(all []Symbol) ([]byte, error) {
 			params = append(params, name+" "+t)
 			args = append(args, name)
 		}
-		fmt.Fprintf(&b, "\n//export kvg_soft_%s\nfunc kvg_soft_%s(%s) C.CUresult {\n\treturn %s(%s)\n}\n",
+		fmt.Fprintf(&b, "\n//export kvg_soft_%s\nfunc kvg_soft_%s(%s) C.CUresult {\n\tif r := forbidden(); r != 0 {\n\t\treturn r\n\t}\n\treturn %s(%s)\n}\n",
 			s.Name, s.Name, strings.Join(params, ", "), handler(s.Name), strings.Join(args, ", "))
 	}
 	return format.Source(b.Bytes())

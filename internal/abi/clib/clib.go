@@ -27,6 +27,8 @@ var (
 	noop []byte
 	//go:embed src/noop.h
 	noopByHand []byte
+	//go:embed src/timed.h
+	timed []byte
 	//go:embed src/stub_gen.c
 	stub []byte
 )
@@ -53,9 +55,11 @@ func Compiler() string {
 // Build compiles a library into dir and returns its path; its file is called
 // libcuda.so.1. Each define is a macro for the compiler: KVG_WITHOUT_cuInit
 // leaves that function out, KVG_VERSION=11040 sets the no-op driver's version,
-// KVG_DEVICES its number of devices, KVG_INIT what its cuInit returns.
+// KVG_DEVICES its number of devices, KVG_INIT what its cuInit returns. With
+// KVG_DELAY_US its events fire, host functions run and words are written that
+// long after they were put into a stream.
 func Build(dir string, k Kind, defines ...string) (string, error) {
-	src := map[string][]byte{"lib.c": noop, "noop.h": noopByHand}
+	src := map[string][]byte{"lib.c": noop, "noop.h": noopByHand, "timed.h": timed}
 	if k == Stub {
 		src = map[string][]byte{"lib.c": stub}
 	}

@@ -98,7 +98,22 @@ static CUresult noop_cuStreamCreateWithPriority(CUstream *stream, unsigned int f
 	return 0;
 }
 static CUresult noop_cuStreamCreate(CUstream *stream, unsigned int flags) { *stream = noop_handle(); return 0; }
+
+#ifndef KVG_DELAY_US
 static CUresult noop_cuEventCreate(CUevent *event, unsigned int flags) { *event = noop_handle(); return 0; }
+static CUresult noop_cuEventDestroy_v2(CUevent event) { return 0; }
+static CUresult noop_cuEventRecord(CUevent event, CUstream stream) { return 0; }
+static CUresult noop_cuEventQuery(CUevent event) { return 0; }
+static CUresult noop_cuEventSynchronize(CUevent event) { return 0; }
+static CUresult noop_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg) { fn(arg); return 0; }
+static CUresult noop_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags) {
+	__atomic_store_n((uint32_t *)addr, value, __ATOMIC_RELEASE);
+	return 0;
+}
+static CUresult noop_cuStreamSynchronize(CUstream stream) { return 0; }
+#else
+#include "timed.h"
+#endif
 
 // Sizes are kept in front of the memory, for the address ranges.
 static CUresult noop_take(uint64_t *ptr, size_t size) {

@@ -311,7 +311,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_cuStreamSynchronize
-CUresult cuStreamSynchronize(CUstream stream) { return 0; }
+CUresult cuStreamSynchronize(CUstream stream) { return noop_cuStreamSynchronize(stream); }
 #endif
 
 #ifndef KVG_WITHOUT_cuStreamQuery
@@ -343,7 +343,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
 #endif
 
 #ifndef KVG_WITHOUT_cuStreamWriteValue32_v2
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags) { return 0; }
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags) { return noop_cuStreamWriteValue32_v2(stream, addr, value, flags); }
 #endif
 
 #ifndef KVG_WITHOUT_cuStreamWaitValue32_v2
@@ -351,7 +351,7 @@ CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, unsigned int 
 #endif
 
 #ifndef KVG_WITHOUT_cuLaunchHostFunc
-CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg) { return 0; }
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg) { return noop_cuLaunchHostFunc(stream, fn, arg); }
 #endif
 
 #ifndef KVG_WITHOUT_cuStreamBeginCapture_v2
@@ -371,19 +371,19 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags) { return noop_cuEvent
 #endif
 
 #ifndef KVG_WITHOUT_cuEventDestroy_v2
-CUresult cuEventDestroy_v2(CUevent event) { return 0; }
+CUresult cuEventDestroy_v2(CUevent event) { return noop_cuEventDestroy_v2(event); }
 #endif
 
 #ifndef KVG_WITHOUT_cuEventRecord
-CUresult cuEventRecord(CUevent event, CUstream stream) { return 0; }
+CUresult cuEventRecord(CUevent event, CUstream stream) { return noop_cuEventRecord(event, stream); }
 #endif
 
 #ifndef KVG_WITHOUT_cuEventQuery
-CUresult cuEventQuery(CUevent event) { return 0; }
+CUresult cuEventQuery(CUevent event) { return noop_cuEventQuery(event); }
 #endif
 
 #ifndef KVG_WITHOUT_cuEventSynchronize
-CUresult cuEventSynchronize(CUevent event) { return 0; }
+CUresult cuEventSynchronize(CUevent event) { return noop_cuEventSynchronize(event); }
 #endif
 
 #ifndef KVG_WITHOUT_cuEventElapsedTime
