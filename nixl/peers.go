@@ -7,6 +7,9 @@ import "fmt"
 // also across a removal. The zero Peers is empty. The agent's lock guards it.
 type Peers struct {
 	byName map[string]*peerState
+	// The last one looked up: calls about one peer come in a row.
+	last     *peerState
+	lastName string
 }
 
 type peerState struct {
@@ -14,6 +17,17 @@ type peerState struct {
 	generation uint32
 	known      bool
 	inFlight   int
+}
+
+func (p *Peers) state(name string) *peerState {
+	if p.last != nil && p.lastName == name {
+		return p.last
+	}
+	s := p.byName[name]
+	if s != nil {
+		p.last, p.lastName = s, name
+	}
+	return s
 }
 
 // Add makes a life of a name known. The same life again keeps its generation,
@@ -44,7 +58,7 @@ func (p *Peers) Add(name, life string) (peer Peer, fresh bool, err error) {
 // is an earlier generation, and [ErrNoPeer] if the name is not known (any
 // more). The errors name op and are quiet.
 func (p *Peers) Check(op string, q Peer) error {
-	s := p.byName[q.Name]
+	s := p.state(q.Name)
 	switch {
 	case s == nil || q.Generation == 0 || q.Generation > s.generation:
 		return Refuse(op, q.Name, ErrNoPeer, "generation %d", q.Generation)
@@ -59,7 +73,7 @@ func (p *Peers) Check(op string, q Peer) error {
 // Current returns the newest generation of a name (0: there was none), whether
 // it is known, and how many transfers with it are in flight.
 func (p *Peers) Current(name string) (peer Peer, known bool, inFlight int) {
-	s := p.byName[name]
+	s := p.state(name)
 	if s == nil {
 		return Peer{Name: name}, false, 0
 	}
@@ -67,22 +81,22 @@ func (p *Peers) Current(name string) (peer Peer, known bool, inFlight int) {
 }
 
 // Begin counts a transfer with q that is in flight; End undoes it.
-func (p *Peers) Begin(q Peer) { p.byName[q.Name].inFlight++ }
+func (p *Peers) Begin(q Peer) { p.state(q.Name).inFlight++ }
 
 // End ends what Begin began.
-func (p *Peers) End(q Peer) { p.byName[q.Name].inFlight-- }
+func (p *Peers) End(q Peer) { p.state(q.Name).inFlight-- }
 
 // Lost makes q unknown, whatever is in flight: the transport dropped it.
 func (p *Peers) Lost(q Peer) {
 	if p.Check("", q) == nil {
-		p.byName[q.Name].known = false
+		p.state(q.Name).known = false
 	}
 }
 
 // Found undoes Lost, for a peer that was lost in no transfer's sight: while its
 // agent learned it anew.
 func (p *Peers) Found(q Peer) {
-	if s := p.byName[q.Name]; s != nil && s.generation == q.Generation {
+	if s := p.state(q.Name); s != nil && s.generation == q.Generation {
 		s.known = true
 	}
 }
@@ -94,7 +108,7 @@ func (p *Peers) Remove(q Peer) error {
 	if err := p.Check(op, q); err != nil {
 		return err
 	}
-	s := p.byName[q.Name]
+	s := p.state(q.Name)
 	if s.inFlight > 0 {
 		return Refuse(op, q.Name, ErrBusy, "%d transfers in flight", s.inFlight)
 	}

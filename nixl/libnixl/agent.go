@@ -36,17 +36,20 @@ type Agent struct {
 	closed   bool
 	backends []*Backend
 	self     nixl.Peer
+	selfName []byte // with a zero byte
 	peers    nixl.Peers
 	remotes  map[string]*remote
 	past     map[string]map[string]bool // lives of a name that others followed
 	registry nixl.Registry
 	inFlight int
-	requests map[*Transfer]struct{} // those with a native request
-	lists    map[*List]struct{}     // those with a native list
+	requests *Transfer          // those with a native request, linked
+	lists    map[*List]struct{} // those with a native list
 	views    map[*View]struct{}
 	restarts uint64
 
-	lastPost atomic.Int64 // by the clock, for Activity
+	// For Activity: a post since it was last asked, and when it saw that.
+	posted   atomic.Bool
+	lastPost atomic.Int64
 }
 
 var _ nixl.Agent = (*Agent)(nil)
@@ -58,7 +61,10 @@ type remote struct {
 	regions nixl.Registry
 	fetched bool // its metadata came by the library itself: regions are not known
 	keys    map[keyOf]string
+	name    []byte // with a zero byte
 }
+
+func zeroEnded(name string) []byte { return append([]byte(name), 0) }
 
 // entryData is what the agent keeps with a registered region.
 type entryData struct{ blob []byte }
@@ -76,9 +82,9 @@ func (l *Library) NewAgent(name string, c Config) (*Agent, error) {
 		c.Backends = []BackendConfig{{Plugin: "UCX"}}
 	}
 	a := &Agent{
-		lib: l, d: l.d, name: name, cfg: c, clk: c.Clock,
+		lib: l, d: l.d, name: name, selfName: zeroEnded(name), cfg: c, clk: c.Clock,
 		remotes: map[string]*remote{}, past: map[string]map[string]bool{},
-		requests: map[*Transfer]struct{}{}, lists: map[*List]struct{}{}, views: map[*View]struct{}{},
+		lists: map[*List]struct{}{}, views: map[*View]struct{}{},
 	}
 	var err error
 	if a.self, _, err = a.peers.Add(name, "self"); err != nil {
@@ -155,6 +161,10 @@ const (
 // happens, so whoever waits has to poll.
 func (a *Agent) Activity() uint64 {
 	now := a.clk.Now()
+	if a.posted.Load() {
+		a.posted.Store(false)
+		a.lastPost.Store(int64(now))
+	}
 	step := calm
 	if now-time.Duration(a.lastPost.Load()) < eagerPeriod {
 		step = eager
@@ -224,10 +234,12 @@ func (a *Agent) stop() {
 func (a *Agent) dropRequests(match func(*Transfer) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for t := range a.requests {
+	for t := a.requests; t != nil; {
+		next := t.next
 		if t.status != nixl.InProgress && match(t) {
 			t.dropLocked()
 		}
+		t = next
 	}
 }
 

@@ -106,14 +106,14 @@ func reap(t testing.TB, c *exec.Cmd, limit time.Duration, out fmt.Stringer) erro
 
 // request and reply are what parent and child say to each other.
 type request struct {
-	Op       string
-	Memory   nixl.MemoryType
-	Regions  []nixl.Descriptor
-	Blob     []byte
-	Peer     nixl.Peer
-	Spec     nixl.Spec
-	ID       int
-	Name     string
+	Op      string
+	Memory  nixl.MemoryType
+	Regions []nixl.Descriptor
+	Blob    []byte
+	Peer    nixl.Peer
+	Spec    nixl.Spec
+	ID      int
+	Name    string
 }
 
 type reply struct {

@@ -86,7 +86,8 @@ type driver interface {
 	prepare(agent handle, peer string, m nixl.MemoryType, d []nixl.Descriptor, opt handle) (handle, status, error)
 	releaseList(agent, list handle) (status, error)
 	make(agent handle, op nixl.Op, local handle, localIdx []int32, remote handle, remoteIdx []int32, opt handle) (handle, status, error)
-	create(agent handle, s *nixl.Spec, opt handle) (handle, status, error)
+	// peer is the name of s.Peer with a zero byte behind it.
+	create(agent handle, s *nixl.Spec, peer []byte, opt handle) (handle, status, error)
 	post(agent, req handle) (status, error)
 	poll(agent, req handle) (status, error)
 	release(agent, req handle) (status, error)

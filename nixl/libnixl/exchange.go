@@ -165,7 +165,7 @@ func (a *Agent) meetFetched(name string) (nixl.Peer, error) {
 	if err != nil {
 		return p, err
 	}
-	a.remotes[name] = &remote{peer: p, life: life, fetched: true}
+	a.remotes[name] = &remote{peer: p, life: life, fetched: true, name: zeroEnded(name)}
 	return p, nil
 }
 

@@ -5,7 +5,10 @@ package libnixl
 /*
 #cgo CFLAGS: -O2 -Wall
 #cgo noescape kvg_create
-#cgo noescape kvg_check_md
+#cgo nocallback kvg_create
+#cgo nocallback kvg_post
+#cgo nocallback kvg_status
+#cgo nocallback kvg_release
 #include <stdlib.h>
 #include "shim.h"
 
@@ -459,29 +462,33 @@ func (n *native) make(agent handle, op nixl.Op, local handle, li []int32, remote
 	return handle(q), status(s), nil
 }
 
-func (n *native) create(agent handle, s *nixl.Spec, opt handle) (handle, status, error) {
-	err := both(n.needRequest(), n.needList())
-	if err = both(err, n.need(C.KVG_SYM_create_xfer_req)); err != nil {
-		return nil, 0, err
+func (n *native) create(agent handle, s *nixl.Spec, peer []byte, opt handle) (handle, status, error) {
+	if !n.ready[C.KVG_SYM_create_xfer_req].Load() {
+		err := both(n.needRequest(), n.needList())
+		if err = both(err, n.need(C.KVG_SYM_create_xfer_req)); err != nil {
+			return nil, 0, err
+		}
 	}
-	var q C.kvg_h
-	r := C.kvg_create(n.table, C.kvg_h(agent), C.int(s.Op), C.int(s.LocalMemory), descs(s.Local),
-		C.int(s.RemoteMemory), descs(s.Remote), C.size_t(len(s.Local)), zeroed(s.Peer.Name), C.kvg_h(opt), &q)
-	return handle(q), status(r), nil
+	made := C.kvg_create(n.address(), number(agent), C.int(s.Op), C.int(s.LocalMemory), descs(s.Local),
+		C.int(s.RemoteMemory), descs(s.Remote), C.size_t(len(s.Local)), (*C.char)(unsafe.Pointer(&peer[0])), number(opt))
+	return handle(made.req), status(made.status), nil
 }
+
+func (n *native) address() C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(n.table))) }
+func number(h handle) C.uintptr_t      { return C.uintptr_t(uintptr(h)) }
 
 // The symbols of these were resolved when the request was made.
 
 func (n *native) post(agent, req handle) (status, error) {
-	return status(C.kvg_post(n.table, C.kvg_h(agent), C.kvg_h(req))), nil
+	return status(C.kvg_post(n.address(), number(agent), number(req))), nil
 }
 
 func (n *native) poll(agent, req handle) (status, error) {
-	return status(C.kvg_status(n.table, C.kvg_h(agent), C.kvg_h(req))), nil
+	return status(C.kvg_status(n.address(), number(agent), number(req))), nil
 }
 
 func (n *native) release(agent, req handle) (status, error) {
-	return status(C.kvg_release(n.table, C.kvg_h(agent), C.kvg_h(req))), nil
+	return status(C.kvg_release(n.address(), number(agent), number(req))), nil
 }
 
 func (n *native) cost(agent, req handle) (Cost, status, error) {

@@ -94,7 +94,7 @@ func (a *Agent) meet(op string, m *Metadata, regions nixl.Registry, blob []byte)
 		}
 		a.past[m.Agent][was.life] = true
 	}
-	a.remotes[m.Agent] = &remote{peer: p, life: life, regions: regions, keys: keys}
+	a.remotes[m.Agent] = &remote{peer: p, life: life, regions: regions, keys: keys, name: zeroEnded(m.Agent)}
 	return p, nil
 }
 

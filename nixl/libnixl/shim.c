@@ -258,28 +258,36 @@ int kvg_prepare(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg
 	return r;
 }
 
-int kvg_create(kvg_table *t, kvg_h agent, int op, int local_type, const kvg_desc *local, int remote_type,
-	const kvg_desc *remote, size_t n, const char *peer, kvg_h opt, kvg_h *req) {
+kvg_made kvg_create(uintptr_t table, uintptr_t agent, int op, int local_type, const kvg_desc *local, int remote_type,
+	const kvg_desc *remote, size_t n, const char *peer, uintptr_t opt) {
+	kvg_table *t = (kvg_table *)table;
+	kvg_made made = {NULL, 0};
 	kvg_h l, r;
-	int s = plain(t, local_type, local, n, &l);
-	if (s) return s;
-	s = plain(t, remote_type, remote, n, &r);
-	if (!s) {
-		s = KVG_CALL(t, create_xfer_req)(agent, op, l, r, peer, req, opt);
+	made.status = plain(t, local_type, local, n, &l);
+	if (made.status) return made;
+	made.status = plain(t, remote_type, remote, n, &r);
+	if (!made.status) {
+		made.status = KVG_CALL(t, create_xfer_req)((kvg_h)agent, op, l, r, peer, &made.req, (kvg_h)opt);
 		KVG_CALL(t, destroy_xfer_dlist)(r);
 	}
 	KVG_CALL(t, destroy_xfer_dlist)(l);
-	return s;
+	return made;
 }
 
-int kvg_post(kvg_table *t, kvg_h agent, kvg_h req) { return KVG_CALL(t, post_xfer_req)(agent, req, NULL); }
-int kvg_status(kvg_table *t, kvg_h agent, kvg_h req) { return KVG_CALL(t, get_xfer_status)(agent, req); }
+int kvg_post(uintptr_t t, uintptr_t agent, uintptr_t req) {
+	return KVG_CALL((kvg_table *)t, post_xfer_req)((kvg_h)agent, (kvg_h)req, NULL);
+}
+
+int kvg_status(uintptr_t t, uintptr_t agent, uintptr_t req) {
+	return KVG_CALL((kvg_table *)t, get_xfer_status)((kvg_h)agent, (kvg_h)req);
+}
 
 // The handle of a request is two objects: releasing ends the inner one, and on
 // failure leaves it with the library; the outer one is ours to free.
-int kvg_release(kvg_table *t, kvg_h agent, kvg_h req) {
-	int r = KVG_CALL(t, release_xfer_req)(agent, req);
-	if (!r) r = KVG_CALL(t, destroy_xfer_req)(req);
+int kvg_release(uintptr_t table, uintptr_t agent, uintptr_t req) {
+	kvg_table *t = (kvg_table *)table;
+	int r = KVG_CALL(t, release_xfer_req)((kvg_h)agent, (kvg_h)req);
+	if (!r) r = KVG_CALL(t, destroy_xfer_req)((kvg_h)req);
 	return r;
 }
 

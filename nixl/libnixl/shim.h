@@ -42,11 +42,18 @@ int kvg_load_md(kvg_table *t, kvg_h agent, const void *data, size_t len, kvg_out
 int kvg_check_md(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg_desc *d, size_t n);
 
 int kvg_prepare(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg_desc *d, size_t n, kvg_h opt, kvg_h *list);
-int kvg_create(kvg_table *t, kvg_h agent, int op, int local_type, const kvg_desc *local, int remote_type,
-	const kvg_desc *remote, size_t n, const char *peer, kvg_h opt, kvg_h *req);
-int kvg_post(kvg_table *t, kvg_h agent, kvg_h req);
-int kvg_status(kvg_table *t, kvg_h agent, kvg_h req);
-int kvg_release(kvg_table *t, kvg_h agent, kvg_h req);
+
+// The calls of every transfer take handles as integers, which spares cgo's look
+// at each pointer.
+typedef struct {
+	kvg_h req;
+	int status;
+} kvg_made;
+kvg_made kvg_create(uintptr_t t, uintptr_t agent, int op, int local_type, const kvg_desc *local, int remote_type,
+	const kvg_desc *remote, size_t n, const char *peer, uintptr_t opt);
+int kvg_post(uintptr_t t, uintptr_t agent, uintptr_t req);
+int kvg_status(uintptr_t t, uintptr_t agent, uintptr_t req);
+int kvg_release(uintptr_t t, uintptr_t agent, uintptr_t req);
 int kvg_request_backend(kvg_table *t, kvg_h agent, kvg_h req, kvg_h *backends, size_t n, int *index);
 
 int kvg_notifs(kvg_table *t, kvg_h agent, kvg_out *messages);

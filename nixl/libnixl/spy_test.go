@@ -69,9 +69,9 @@ func (s *spy) deregister(a handle, m nixl.MemoryType, r []nixl.Descriptor, b [][
 	return s.driver.deregister(a, m, r, b, o)
 }
 
-func (s *spy) create(a handle, spec *nixl.Spec, o handle) (handle, status, error) {
+func (s *spy) create(a handle, spec *nixl.Spec, peer []byte, o handle) (handle, status, error) {
 	s.note("create", 1)
-	return s.driver.create(a, spec, o)
+	return s.driver.create(a, spec, peer, o)
 }
 
 func (s *spy) post(a, r handle) (status, error) {

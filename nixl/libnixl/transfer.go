@@ -21,7 +21,11 @@ type Transfer struct {
 	entries []*nixl.Entry // distinct, of both sides where the peer is the agent
 
 	// Guarded by a.mu.
-	req     handle // nil: none now
+	req        handle    // nil: none now
+	prev, next *Transfer // of the agent's, while there is a req
+
+	one     [1]*nixl.Entry // most transfers need no more
+	two     [2]nixl.Descriptor
 	closed  bool
 	status  nixl.Status
 	err     error
@@ -62,11 +66,25 @@ func (a *Agent) NewRequest(s nixl.Spec, o RequestOptions) (*Transfer, error) {
 		a.leave()
 		return nil, err
 	}
-	t := &Transfer{a: a, spec: s.Clone(), opt: o}
+	t := &Transfer{a: a, spec: s, opt: o}
+	t.spec.Local, t.spec.Remote = t.copied(s.Local, s.Remote)
+	t.spec.Notification = slices.Clone(s.Notification)
 	if err := t.prepare("transfer"); err != nil {
 		return nil, err
 	}
 	return t, nil
+}
+
+// copied returns copies of two lists of one length, in one piece of memory.
+func (t *Transfer) copied(local, remote []nixl.Descriptor) (l, r []nixl.Descriptor) {
+	n := len(local)
+	both := t.two[:]
+	if n > 1 {
+		both = make([]nixl.Descriptor, 2*n)
+	}
+	copy(both, local)
+	copy(both[n:], remote)
+	return both[:n:n], both[n : 2*n : 2*n]
 }
 
 // prepare makes the native request.
@@ -85,7 +103,10 @@ func (t *Transfer) prepare(op string) error {
 		t.pin() // so that neither memory nor peer goes meanwhile
 	}
 	r := a.remotes[t.spec.Peer.Name]
-	fetched := err == nil && r != nil && r.fetched
+	fetched, name := false, a.selfName
+	if err == nil && r != nil {
+		fetched, name = r.fetched, r.name
+	}
 	a.mu.Unlock()
 	if err != nil {
 		return err
@@ -95,7 +116,7 @@ func (t *Transfer) prepare(op string) error {
 		err = t.checkFetched(op)
 	}
 	if err == nil {
-		req, err = t.make(op)
+		req, err = t.make(op, name)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,7 +125,10 @@ func (t *Transfer) prepare(op string) error {
 		return err
 	}
 	t.req = req
-	a.requests[t] = struct{}{}
+	if t.next = a.requests; t.next != nil {
+		t.next.prev = t
+	}
+	a.requests = t
 	return nil
 }
 
@@ -114,43 +138,43 @@ func (t *Transfer) resolve(op string) error {
 	if err := a.peers.Check(op, s.Peer); err != nil {
 		return err
 	}
-	var entries []*nixl.Entry
-	find := func(side string, r *nixl.Registry, m nixl.MemoryType, i int, d nixl.Descriptor, keep bool) error {
-		// Most lists lie in one region.
-		if n := len(entries); keep && n > 0 {
-			if e := entries[n-1].Region; e.Type == m && e.Device == d.Device && d.Addr >= e.Addr && d.Len <= e.End()-d.Addr && d.Addr < e.End() && entries[n-1].Registered() {
-				return nil
-			}
-		}
-		e, ok := r.Find(m, d)
-		if !ok || keep && e.Cookie == nil {
-			return nixl.Refuse(op, s.Peer.Name, nixl.ErrNotRegistered, "%s entry %d: %s %s", side, i, m, d)
-		}
-		if keep && !slices.Contains(entries, e) {
-			entries = append(entries, e)
-		}
-		return nil
-	}
+	entries := t.one[:0]
 	remote, own := a.remotes[s.Peer.Name], s.Peer == a.self
-	for i := range s.Local {
-		if err := find("local", &a.registry, s.LocalMemory, i, s.Local[i], true); err != nil {
-			return err
-		}
+	e, i, ok := resolveSide(&a.registry, s.LocalMemory, s.Local, &entries)
+	if !ok {
+		return nixl.Refuse(op, s.Peer.Name, nixl.ErrNotRegistered, "local entry %d: %s %s", i, s.LocalMemory, e)
 	}
-	for i := range s.Remote {
-		var err error
-		switch {
-		case own:
-			err = find("remote", &a.registry, s.RemoteMemory, i, s.Remote[i], true)
-		case !remote.fetched:
-			err = find("remote", &remote.regions, s.RemoteMemory, i, s.Remote[i], false)
-		}
-		if err != nil {
-			return err
-		}
+	switch {
+	case own:
+		e, i, ok = resolveSide(&a.registry, s.RemoteMemory, s.Remote, &entries)
+	case !remote.fetched:
+		e, i, ok = resolveSide(&remote.regions, s.RemoteMemory, s.Remote, nil)
+	}
+	if !ok {
+		return nixl.Refuse(op, s.Peer.Name, nixl.ErrNotRegistered, "remote entry %d: %s %s", i, s.RemoteMemory, e)
 	}
 	t.entries = entries
 	return nil
+}
+
+// resolveSide finds the entry of each descriptor and adds those that are new
+// to entries, unless that is nil. If one has none, it returns that one.
+func resolveSide(r *nixl.Registry, m nixl.MemoryType, all []nixl.Descriptor, entries *[]*nixl.Entry) (nixl.Descriptor, int, bool) {
+	var last nixl.Region // that holds the one before: most lists lie in one region
+	for i, d := range all {
+		if last.Len > 0 && d.Device == last.Device && d.Addr-last.Addr < last.Len && d.Len <= last.Len-(d.Addr-last.Addr) {
+			continue
+		}
+		e, ok := r.Find(m, d)
+		if !ok || entries != nil && e.Cookie == nil {
+			return d, i, false
+		}
+		last = e.Region
+		if entries != nil && !slices.Contains(*entries, e) {
+			*entries = append(*entries, e)
+		}
+	}
+	return nixl.Descriptor{}, 0, true
 }
 
 // checkFetched asks the library about memory of a peer whose metadata never
@@ -182,22 +206,21 @@ func (a *Agent) vanished(p nixl.Peer) bool {
 	return true
 }
 
-func (t *Transfer) make(op string) (handle, error) {
+func (t *Transfer) make(op string, peer []byte) (handle, error) {
 	a, s := t.a, &t.spec
-	o := callOptions{custom: t.opt.Custom, skipMerge: t.opt.KeepEntries}
-	if t.opt.Backend != nil {
-		o.backends = []handle{t.opt.Backend.h}
-	}
-	opt, st, err := a.d.options(&o)
-	if err = failed(op, s.Peer.Name, st, err); err != nil {
+	opt, err := t.opt.native(a, op)
+	if err != nil {
 		return nil, err
 	}
-	defer a.d.freeOptions(opt)
+	if opt != nil {
+		defer a.d.freeOptions(opt)
+	}
 	var req handle
+	var st status
 	if t.lists != nil {
 		req, st, err = t.lists.make(a, s.Op, opt)
 	} else {
-		req, st, err = a.d.create(a.h, s, opt)
+		req, st, err = a.d.create(a.h, s, peer, opt)
 	}
 	if err == nil && (st == statusBackend || st == statusNotFound) {
 		// Peer and memory were checked: what is missing is a backend that
@@ -208,6 +231,19 @@ func (t *Transfer) make(op string) (handle, error) {
 		return nil, nixl.Refuse(op, s.Peer.Name, nixl.ErrInvalid, "no backend moves %s to %s memory of this peer: %s", s.LocalMemory, s.RemoteMemory, st)
 	}
 	return req, failed(op, s.Peer.Name, st, err)
+}
+
+// native makes the library's options, or nil where there are none.
+func (r *RequestOptions) native(a *Agent, op string) (handle, error) {
+	if r.Backend == nil && len(r.Custom) == 0 && !r.KeepEntries {
+		return nil, nil
+	}
+	o := callOptions{custom: r.Custom, skipMerge: r.KeepEntries}
+	if r.Backend != nil {
+		o.backends = []handle{r.Backend.h}
+	}
+	opt, s, err := a.d.options(&o)
+	return opt, failed(op, "", s, err)
 }
 
 // Spec returns what the transfer moves.
@@ -259,7 +295,9 @@ func (t *Transfer) Post() error {
 	req := t.req
 	a.mu.Unlock()
 
-	a.lastPost.Store(int64(a.clk.Now()))
+	if !a.posted.Load() {
+		a.posted.Store(true)
+	}
 	s, err := a.d.post(a.h, req)
 	if err == nil && s >= 0 {
 		// Read by this goroutine, or behind whatever hands the transfer over.
@@ -396,7 +434,15 @@ func (t *Transfer) dropLocked() {
 	}
 	_, _ = t.a.d.release(t.a.h, t.req)
 	t.req = nil
-	delete(t.a.requests, t)
+	if t.prev != nil {
+		t.prev.next = t.next
+	} else {
+		t.a.requests = t.next
+	}
+	if t.next != nil {
+		t.next.prev = t.prev
+	}
+	t.prev, t.next = nil, nil
 }
 
 // Cost asks the backend how long the transfer takes. Not all can tell.

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/kvgate/kvgate/nixl/libnixl"
+)
+
+// environment is where everything lies that is compared.
+type environment struct {
+	root string // of the repository
+	lib  *libnixl.Library
+}
+
+func find() (*environment, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		up := filepath.Dir(root)
+		if up == root {
+			return nil, errors.New("run it inside the repository, which has the C program")
+		}
+		root = up
+	}
+	o := libnixl.Options{}
+	if os.Getenv(libnixl.LibraryVariable) == "" {
+		found, err := filepath.Glob(filepath.Join(root, ".cache", "nixl-cu12-*", ".nixl_cu12.mesonpy.libs", "libnixl_capi.so"))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 1 {
+			o.Path = found[0]
+		}
+	}
+	// The library warns of what is not on this machine.
+	if os.Getenv("UCX_LOG_LEVEL") == "" {
+		if err := os.Setenv("UCX_LOG_LEVEL", "error"); err != nil {
+			return nil, err
+		}
+	}
+	lib, err := libnixl.OpenWithOptions(o)
+	if err != nil {
+		return nil, fmt.Errorf("%w (./build.sh deps fetches it)", err)
+	}
+	return &environment{root, lib}, nil
+}
+
+func (e *environment) open(binding string) (measurer, error) {
+	switch binding {
+	case "c":
+		return e.openC()
+	case "python":
+		return e.openPython()
+	}
+	return openGo(e.lib)
+}
+
+// program is a measurer in a process of its own: it reads a number of
+// descriptors a line and answers with "phase ns" pairs.
+type program struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+	dir string // to remove at the end
+}
+
+func start(dir string, cmd *exec.Cmd) (*program, error) {
+	p := &program{cmd: cmd, dir: dir}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in, p.out = in, bufio.NewScanner(out)
+	return p, cmd.Start()
+}
+
+func (p *program) measure(n int) (figures, error) {
+	if _, err := fmt.Fprintln(p.in, n); err != nil {
+		return nil, err
+	}
+	if !p.out.Scan() {
+		return nil, fmt.Errorf("%s ended: %w", p.cmd.Path, errors.Join(p.out.Err(), io.ErrUnexpectedEOF))
+	}
+	words := strings.Fields(p.out.Text())
+	f := figures{}
+	for i := 0; i+1 < len(words); i += 2 {
+		v, err := strconv.ParseFloat(words[i+1], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", p.out.Text(), err)
+		}
+		f[words[i]] = v
+	}
+	for _, x := range phases {
+		if _, ok := f[x.name]; !ok {
+			return nil, fmt.Errorf("%q: no %s", p.out.Text(), x.name)
+		}
+	}
+	return f, nil
+}
+
+func (p *program) Close() error {
+	return errors.Join(p.in.Close(), p.cmd.Wait(), os.RemoveAll(p.dir))
+}
+
+func (e *environment) openC() (measurer, error) {
+	dir, err := os.MkdirTemp("", "kvgate-nixl")
+	if err != nil {
+		return nil, err
+	}
+	cc := os.Getenv("CC")
+	if cc == "" {
+		cc = "gcc"
+	}
+	exe := filepath.Join(dir, "bench")
+	compile := exec.Command(cc, "-O2", "-Wall", "-I", filepath.Join(e.root, "nixl", "libnixl"),
+		"-o", exe, filepath.Join(e.root, "bench", "nixl", "testdata", "bench.c"), "-ldl")
+	if out, err := compile.CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w\n%s", cc, err, out), os.RemoveAll(dir))
+	}
+	p, err := start(dir, exec.Command(exe, e.lib.Path()))
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return p, nil
+}
+
+func (e *environment) openPython() (measurer, error) {
+	wheel := filepath.Dir(filepath.Dir(e.lib.Path()))
+	found, err := filepath.Glob(filepath.Join(wheel, "nixl_cu1?", "_bindings.cpython-311-*.so"))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("no module for Python 3.11 in %s", wheel)
+	}
+	for _, name := range []string{"python3.11", "python3"} {
+		v, err := exec.Command(name, "-c", "import sys; print(sys.version_info[:2])").Output()
+		if err == nil && strings.TrimSpace(string(v)) == "(3, 11)" {
+			return start("", exec.Command(name, filepath.Join(e.root, "bench", "nixl", "testdata", "bench.py"), found[0]))
+		}
+	}
+	return nil, errors.New("no Python 3.11, which NVIDIA's module is for")
+}

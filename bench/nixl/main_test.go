@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/internal/testutil"
+)
+
+func TestCommandLine(t *testing.T) {
+	for _, args := range [][]string{{"-rounds", "0"}, {"-only", "rust"}, {"-nonsense"}, {"extra"}} {
+		var out, errs bytes.Buffer
+		require.Equal(t, 2, run(args, &out, &errs), args)
+		require.Empty(t, out.String())
+		require.NotEmpty(t, errs.String())
+	}
+}
+
+// All bindings print all phases, and Python, which builds its lists entry by
+// entry, takes longer to make a big one than C does.
+func TestCompare(t *testing.T) {
+	if _, err := find(); err != nil {
+		testutil.SkipOrFail(t, "no NIXL: %v", err)
+	}
+	var out, errs bytes.Buffer
+	code := run([]string{"-rounds", "1", "-json"}, &out, &errs)
+	if strings.Contains(errs.String(), "no Python 3.11") {
+		testutil.SkipOrFail(t, "%s", errs.String())
+	}
+	require.Zero(t, code, errs.String())
+	got := map[string]map[string]float64{}
+	dec := json.NewDecoder(&out)
+	for dec.More() {
+		var r result
+		require.NoError(t, dec.Decode(&r))
+		require.Positive(t, r.Nanoseconds, "%+v", r)
+		if r.Descriptors == 512 {
+			if got[r.Binding] == nil {
+				got[r.Binding] = map[string]float64{}
+			}
+			got[r.Binding][r.Phase] = r.Nanoseconds
+		}
+	}
+	require.Len(t, got, 3)
+	for _, f := range got {
+		require.Len(t, f, len(phases))
+	}
+	require.Greater(t, got["python"]["make"], 2*got["c"]["make"])
+}
+
+func TestTable(t *testing.T) {
+	f := figures{}
+	for i, p := range phases {
+		f[p.name] = float64(10 * (i + 1))
+	}
+	var out strings.Builder
+	require.NoError(t, print(&out, false, 64, []string{"go"}, map[string]figures{"go": f}))
+	require.Contains(t, out.String(), "64   descriptors")
+	require.Regexp(t, `make \+ post +30`, out.String())
+	require.Regexp(t, `whole transfer +150`, out.String())
+}
