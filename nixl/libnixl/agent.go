@@ -26,6 +26,7 @@ type Agent struct {
 	cfg  Config
 	clk  clock.Clock
 	open *leak.Ticket
+	kept *tracked
 
 	peersMu sync.Mutex   // adding, removing, losing peers
 	memMu   sync.Mutex   // registering and deregistering
@@ -93,7 +94,7 @@ func (l *Library) NewAgent(name string, c Config) (*Agent, error) {
 	if err := a.start(c.Backends); err != nil {
 		return nil, err
 	}
-	a.open = leak.Open("NIXL agent", name)
+	a.open, a.kept = leak.Open("NIXL agent", name), track(a)
 	return a, nil
 }
 
@@ -210,6 +211,7 @@ func (a *Agent) Close() error {
 	a.registry.Clear()
 	a.mu.Unlock()
 	a.open.Close()
+	a.kept.close()
 	return nil
 }
 

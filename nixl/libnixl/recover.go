@@ -68,6 +68,7 @@ func (a *Agent) Recover(p nixl.Peer) error {
 		a.registry.Clear()
 		a.mu.Unlock()
 		a.open.Close()
+		a.kept.close()
 	}
 	return err
 }

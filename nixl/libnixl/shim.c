@@ -1,3 +1,5 @@
+//go:build cgo && linux
+
 #include "shim.h"
 
 #include <signal.h>

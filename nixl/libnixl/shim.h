@@ -60,6 +60,25 @@ int kvg_notifs(kvg_table *t, kvg_h agent, kvg_out *messages);
 int kvg_view_local(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt, kvg_h *view);
 int kvg_view_remote(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *peers, kvg_h opt, kvg_h *view);
 
+// One function of the library each.
+int kvg_create_agent(kvg_table *t, const char *name, bool progress, bool listen, int port, int sync,
+	uint64_t progress_us, uint64_t listen_us, bool telemetry, kvg_h *agent);
+int kvg_destroy_agent(kvg_table *t, kvg_h a);
+int kvg_destroy_backend(kvg_table *t, kvg_h b);
+int kvg_free_options(kvg_table *t, kvg_h o);
+int kvg_local_md(kvg_table *t, kvg_h a, void **p, size_t *n);
+int kvg_invalidate(kvg_table *t, kvg_h a, const char *p);
+int kvg_send(kvg_table *t, kvg_h a, kvg_h o);
+int kvg_fetch(kvg_table *t, kvg_h a, const char *p, kvg_h o);
+int kvg_withdraw(kvg_table *t, kvg_h a, kvg_h o);
+int kvg_connect(kvg_table *t, kvg_h a, const char *p, kvg_h o);
+int kvg_release_list(kvg_table *t, kvg_h a, kvg_h l);
+int kvg_make(kvg_table *t, kvg_h a, int op, kvg_h l, const int *li, size_t ln, kvg_h r, const int *ri, size_t rn, kvg_h o, kvg_h *q);
+int kvg_cost(kvg_table *t, kvg_h a, kvg_h q, int64_t *d, int64_t *e);
+int kvg_telemetry_of(kvg_table *t, kvg_h a, kvg_h q, struct kvg_telemetry *o);
+int kvg_notify(kvg_table *t, kvg_h a, const char *p, const void *m, size_t n);
+int kvg_release_view(kvg_table *t, kvg_h a, kvg_h v);
+
 // Signal handlers. kvg_signals_save notes the handlers of all signals;
 // kvg_signals_restore puts those back that have changed since and returns how
 // many, with their numbers as bits.

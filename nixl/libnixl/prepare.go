@@ -1,0 +1,165 @@
+package libnixl
+
+import (
+	"slices"
+
+	"github.com/kvgate/kvgate/nixl"
+)
+
+// copied returns copies of two lists of one length, in one piece of memory.
+func (t *Transfer) copied(local, remote []nixl.Descriptor) (l, r []nixl.Descriptor) {
+	n := len(local)
+	both := t.two[:]
+	if n > 1 {
+		both = make([]nixl.Descriptor, 2*n)
+	}
+	copy(both, local)
+	copy(both[n:], remote)
+	return both[:n:n], both[n : 2*n : 2*n]
+}
+
+// prepare makes the native request.
+func (t *Transfer) prepare(op string) error {
+	a := t.a
+	if err := a.enter(op); err != nil {
+		return err
+	}
+	defer a.leave()
+	if b := t.opt.Backend; b != nil && b.a != a {
+		return nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrInvalid, "backend %s is of another agent", b.Plugin())
+	}
+	a.mu.Lock()
+	err := t.resolve(op)
+	if err == nil {
+		t.pin() // so that neither memory nor peer goes meanwhile
+	}
+	r := a.remotes[t.spec.Peer.Name]
+	fetched, name := false, a.selfName
+	if err == nil && r != nil {
+		fetched, name = r.fetched, r.name
+	}
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	var req handle
+	if fetched {
+		err = t.checkFetched(op)
+	}
+	if err == nil {
+		req, err = t.make(op, name)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t.unpin(true)
+	if err != nil {
+		return err
+	}
+	t.req = req
+	if t.next = a.requests; t.next != nil {
+		t.next.prev = t
+	}
+	a.requests = t
+	return nil
+}
+
+// resolve checks peer and memory, and finds the entries. The caller holds mu.
+func (t *Transfer) resolve(op string) error {
+	a, s := t.a, &t.spec
+	if err := a.peers.Check(op, s.Peer); err != nil {
+		return err
+	}
+	entries := t.one[:0]
+	remote, own := a.remotes[s.Peer.Name], s.Peer == a.self
+	e, i, ok := resolveSide(&a.registry, s.LocalMemory, s.Local, &entries)
+	if !ok {
+		return nixl.Refuse(op, s.Peer.Name, nixl.ErrNotRegistered, "local entry %d: %s %s", i, s.LocalMemory, e)
+	}
+	switch {
+	case own:
+		e, i, ok = resolveSide(&a.registry, s.RemoteMemory, s.Remote, &entries)
+	case !remote.fetched:
+		e, i, ok = resolveSide(&remote.regions, s.RemoteMemory, s.Remote, nil)
+	}
+	if !ok {
+		return nixl.Refuse(op, s.Peer.Name, nixl.ErrNotRegistered, "remote entry %d: %s %s", i, s.RemoteMemory, e)
+	}
+	t.entries = entries
+	return nil
+}
+
+// resolveSide finds the entry of each descriptor and adds those that are new
+// to entries, unless that is nil. If one has none, it returns that one.
+func resolveSide(r *nixl.Registry, m nixl.MemoryType, all []nixl.Descriptor, entries *[]*nixl.Entry) (nixl.Descriptor, int, bool) {
+	var last nixl.Region // that holds the one before: most lists lie in one region
+	for i, d := range all {
+		if last.Len > 0 && d.Device == last.Device && d.Addr-last.Addr < last.Len && d.Len <= last.Len-(d.Addr-last.Addr) {
+			continue
+		}
+		e, ok := r.Find(m, d)
+		if !ok || entries != nil && e.Cookie == nil {
+			return d, i, false
+		}
+		last = e.Region
+		if entries != nil && !slices.Contains(*entries, e) {
+			*entries = append(*entries, e)
+		}
+	}
+	return nixl.Descriptor{}, 0, true
+}
+
+// checkFetched asks the library about memory of a peer whose metadata never
+// came by here.
+func (t *Transfer) checkFetched(op string) error {
+	s, err := t.a.d.check(t.a.h, t.spec.Peer.Name, t.spec.RemoteMemory, t.spec.Remote)
+	if err != nil || s == statusOK {
+		return failed(op, t.spec.Peer.Name, s, err)
+	}
+	if s == statusNotFound || s == statusBackend {
+		if t.a.vanished(t.spec.Peer) {
+			return nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrNoPeer, "the library has dropped the peer")
+		}
+		return nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrNotRegistered, "an entry is not in what the peer published")
+	}
+	return failed(op, t.spec.Peer.Name, s, nil)
+}
+
+// vanished reports whether the library has dropped the peer by itself, and
+// takes note of it.
+func (a *Agent) vanished(p nixl.Peer) bool {
+	s, err := a.d.check(a.h, p.Name, nixl.DRAM, nil)
+	if err != nil || s == statusOK {
+		return false
+	}
+	a.mu.Lock()
+	a.peers.Lost(p)
+	a.mu.Unlock()
+	return true
+}
+
+func (t *Transfer) make(op string, peer []byte) (handle, error) {
+	a, s := t.a, &t.spec
+	opt, err := t.opt.native(a, op)
+	if err != nil {
+		return nil, err
+	}
+	if opt != nil {
+		defer a.d.freeOptions(opt)
+	}
+	var req handle
+	var st status
+	if t.lists != nil {
+		req, st, err = t.lists.make(a, s.Op, opt)
+	} else {
+		req, st, err = a.d.create(a.h, s, peer, opt)
+	}
+	if err == nil && (st == statusBackend || st == statusNotFound) {
+		// Peer and memory were checked: what is missing is a backend that
+		// both sides have and that takes this memory.
+		if s.Peer != a.self && a.vanished(s.Peer) {
+			return nil, nixl.Refuse(op, s.Peer.Name, nixl.ErrNoPeer, "the library has dropped the peer")
+		}
+		return nil, nixl.Refuse(op, s.Peer.Name, nixl.ErrInvalid, "no backend moves %s to %s memory of this peer: %s", s.LocalMemory, s.RemoteMemory, st)
+	}
+	return req, failed(op, s.Peer.Name, st, err)
+}
