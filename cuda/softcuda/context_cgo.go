@@ -18,7 +18,9 @@ import (
 
 var bg = context.Background()
 
-// softContext is a context: a simulated device of its own.
+// softContext is a context: a set of handles of a device. As on hardware, the
+// contexts of a device share its memory and its bandwidth; other than there an
+// error that is sticky leaves all of them dead.
 type softContext struct {
 	handle uint64
 	device *Device
@@ -27,31 +29,33 @@ type softContext struct {
 	batch  sync.Pool // of *cuda.Batch, for one command each
 
 	mu       sync.Mutex
-	memory   map[uint64]allocation // by base
-	blocking map[*softStream]bool  // that have an order with the legacy stream
-	legacy   *softStream           // made when first used
-	capture  int                   // streams that capture
-	hostFn   cuda.Function         // what calls host functions; made when first used
+	streams  map[*softStream]bool
+	blocking map[*softStream]bool // that have an order with the legacy stream
+	legacy   *softStream          // made when first used
+	capture  int                  // streams that capture
+	hostFn   cuda.Function        // what calls host functions; made when first used
+	settings map[int]uint64       // limits by their number, cache and bank size by theirs below
 }
 
-type allocation struct {
-	size uint64
-	kind cuda.MemoryKind
-	host []byte // of pinned memory
-}
-
+// newContext makes a context. d.mu is held.
 func (d *Device) newContext(flags uint32) (*softContext, error) {
-	s, err := sim.New(d.o)
-	if err != nil {
-		return nil, err
+	if d.sim == nil {
+		s, err := sim.New(d.o)
+		if err != nil {
+			return nil, err
+		}
+		d.sim = s
 	}
-	c := &softContext{device: d, sim: s, flags: flags, memory: map[uint64]allocation{}, blocking: map[*softStream]bool{}}
+	d.contexts++
+	c := &softContext{device: d, sim: d.sim, flags: flags, streams: map[*softStream]bool{},
+		blocking: map[*softStream]bool{}, settings: defaultSettings()}
 	c.batch.New = func() any { return new(cuda.Batch) }
 	c.handle = register(c)
 	return c, nil
 }
 
-// destroy ends the context, and every handle of it.
+// destroy ends the context with every handle of it, and waits for its work.
+// The last context of a device takes the simulated one with it, work and all.
 func (c *softContext) destroy() error {
 	machine.Lock()
 	for h, o := range machine.objects {
@@ -67,13 +71,39 @@ func (c *softContext) destroy() error {
 			owner = o.c
 		case *softFunction:
 			owner = o.c
+		case *softLink:
+			owner = o.c
 		}
 		if owner == c {
 			delete(machine.objects, h)
 		}
 	}
 	machine.Unlock()
-	return c.sim.Close()
+	d := c.device
+	d.mu.Lock()
+	d.contexts--
+	last := d.contexts == 0
+	if last {
+		d.sim = nil
+	}
+	d.mu.Unlock()
+	gone := d.memory.drop(c)
+	if last {
+		return c.sim.Close()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.legacy != nil {
+		c.streams[c.legacy] = true
+	}
+	for s := range c.streams {
+		_ = c.sim.SyncStream(bg, s.sim) // on a dead device there is nothing to wait for
+		_ = c.sim.DestroyStream(s.sim)
+	}
+	for _, a := range gone {
+		_ = a.release()
+	}
+	return nil
 }
 
 // current returns the calling thread's context.
@@ -188,7 +218,9 @@ func doCtxCreateV2(out *C.CUcontext, flags C.uint, device C.CUdevice) C.CUresult
 	case d == nil:
 		return fail(cuda.ErrInvalidDevice)
 	}
+	d.mu.Lock()
 	c, err := d.newContext(uint32(flags))
+	d.mu.Unlock()
 	if err != nil {
 		return fail(cuda.ErrOutOfMemory)
 	}
@@ -308,20 +340,70 @@ func doCtxGetFlags(flags *C.uint) C.CUresult {
 	return 0
 }
 
-// The limits are those of a fresh context on hardware.
-func doCtxGetLimit(value *C.size_t, limit C.int) C.CUresult {
-	if c, r := current(); c == nil {
+// Numbers of CUlimit, and beside them the settings that are not limits.
+const (
+	limitStack = iota
+	limitPrintf
+	limitHeap
+	limits
+
+	settingCache = iota + 100
+	settingBanks
+)
+
+// The settings of a fresh context on hardware. They change nothing here.
+func defaultSettings() map[int]uint64 {
+	return map[int]uint64{limitStack: 1024, limitPrintf: 1 << 20, limitHeap: 8 << 20, settingCache: 0, settingBanks: 1}
+}
+
+func setting(number int, value *uint64, set bool) C.CUresult {
+	c, r := current()
+	if c == nil {
 		return r
 	}
-	switch limit {
-	case 0: // CU_LIMIT_STACK_SIZE
-		*value = 1024
-	case 1: // CU_LIMIT_PRINTF_FIFO_SIZE
-		*value = 1 << 20
-	case 2: // CU_LIMIT_MALLOC_HEAP_SIZE
-		*value = 8 << 20
-	default:
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.settings[number]; !ok {
 		return fail(cuda.ErrNotSupported)
+	}
+	if set {
+		c.settings[number] = *value
+	} else {
+		*value = c.settings[number]
 	}
 	return 0
 }
+
+func doCtxGetLimit(value *C.size_t, limit C.int) C.CUresult {
+	if limit >= limits {
+		return fail(cuda.ErrNotSupported)
+	}
+	return setting(int(limit), (*uint64)(value), false)
+}
+
+func doCtxSetLimit(limit C.int, value C.size_t) C.CUresult {
+	v := uint64(value)
+	if limit >= limits {
+		return fail(cuda.ErrNotSupported)
+	}
+	return setting(int(limit), &v, true)
+}
+
+func getSetting(number int, value *C.int) C.CUresult {
+	var v uint64
+	r := setting(number, &v, false)
+	if r == 0 {
+		*value = C.int(v)
+	}
+	return r
+}
+
+func setSetting(number int, value C.int) C.CUresult {
+	v := uint64(value)
+	return setting(number, &v, true)
+}
+
+func doCtxGetCacheConfig(value *C.int) C.CUresult     { return getSetting(settingCache, value) }
+func doCtxSetCacheConfig(value C.int) C.CUresult      { return setSetting(settingCache, value) }
+func doCtxGetSharedMemConfig(value *C.int) C.CUresult { return getSetting(settingBanks, value) }
+func doCtxSetSharedMemConfig(value C.int) C.CUresult  { return setSetting(settingBanks, value) }

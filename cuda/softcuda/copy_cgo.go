@@ -21,7 +21,7 @@ type place struct {
 
 // at makes a place of a pointer that may be either.
 func at(p unsafe.Pointer) place {
-	if _, _, _, ok := find(uint64(uintptr(p))); ok {
+	if _, ok := find(uint64(uintptr(p))); ok {
 		return place{addr: uint64(uintptr(p))}
 	}
 	return place{addr: uint64(uintptr(p)), host: p}
@@ -80,7 +80,7 @@ func copyNow(dst, src place, n C.size_t) C.CUresult {
 
 // anywhere tells memory of a context from plain host memory by its address.
 func anywhere(p C.CUdeviceptr) place {
-	if _, _, _, ok := find(uint64(p)); ok {
+	if _, ok := find(uint64(p)); ok {
 		return place{addr: uint64(p)}
 	}
 	return place{addr: uint64(p), host: *(*unsafe.Pointer)(unsafe.Pointer(&p))}

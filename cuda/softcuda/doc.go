@@ -8,7 +8,7 @@
 // package softcuda/libcuda, for programs that are not Go.
 //
 // Devices run under the real pacer: C threads are not known to a virtual world.
-// One context is one simulated device with memory of its own; contexts of a
-// device do not share its bandwidth. What the simulator can't do is
-// CUDA_ERROR_NOT_SUPPORTED: see the list in driver.abi, and the comments here.
+// Contexts of a device share its memory and bandwidth, and die together. What
+// the simulator can't do is CUDA_ERROR_NOT_SUPPORTED: see the list in driver.abi,
+// and the comments here.
 package softcuda

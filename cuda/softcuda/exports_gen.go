@@ -291,6 +291,46 @@ func kvg_soft_cuCtxGetLimit(p_value *C.size_t, p_limit C.int) C.CUresult {
 	return doCtxGetLimit(p_value, p_limit)
 }
 
+//export kvg_soft_cuCtxSetLimit
+func kvg_soft_cuCtxSetLimit(p_limit C.int, p_value C.size_t) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doCtxSetLimit(p_limit, p_value)
+}
+
+//export kvg_soft_cuCtxGetCacheConfig
+func kvg_soft_cuCtxGetCacheConfig(p_config *C.int) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doCtxGetCacheConfig(p_config)
+}
+
+//export kvg_soft_cuCtxSetCacheConfig
+func kvg_soft_cuCtxSetCacheConfig(p_config C.int) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doCtxSetCacheConfig(p_config)
+}
+
+//export kvg_soft_cuCtxGetSharedMemConfig
+func kvg_soft_cuCtxGetSharedMemConfig(p_config *C.int) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doCtxGetSharedMemConfig(p_config)
+}
+
+//export kvg_soft_cuCtxSetSharedMemConfig
+func kvg_soft_cuCtxSetSharedMemConfig(p_config C.int) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doCtxSetSharedMemConfig(p_config)
+}
+
 //export kvg_soft_cuModuleLoadDataEx
 func kvg_soft_cuModuleLoadDataEx(p_module *C.CUmodule, p_image unsafe.Pointer, p_n C.uint, p_options *C.int, p_values *unsafe.Pointer) C.CUresult {
 	if r := forbidden(); r != 0 {
@@ -305,6 +345,46 @@ func kvg_soft_cuModuleLoadData(p_module *C.CUmodule, p_image unsafe.Pointer) C.C
 		return r
 	}
 	return doModuleLoadData(p_module, p_image)
+}
+
+//export kvg_soft_cuModuleLoad
+func kvg_soft_cuModuleLoad(p_module *C.CUmodule, p_path *C.char) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doModuleLoad(p_module, p_path)
+}
+
+//export kvg_soft_cuLinkCreate_v2
+func kvg_soft_cuLinkCreate_v2(p_n C.uint, p_options *C.int, p_values *unsafe.Pointer, p_state *C.CUlinkState) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doLinkCreateV2(p_n, p_options, p_values, p_state)
+}
+
+//export kvg_soft_cuLinkAddData_v2
+func kvg_soft_cuLinkAddData_v2(p_state C.CUlinkState, p_type C.int, p_data unsafe.Pointer, p_size C.size_t, p_name *C.char, p_n C.uint, p_options *C.int, p_values *unsafe.Pointer) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doLinkAddDataV2(p_state, p_type, p_data, p_size, p_name, p_n, p_options, p_values)
+}
+
+//export kvg_soft_cuLinkComplete
+func kvg_soft_cuLinkComplete(p_state C.CUlinkState, p_image *unsafe.Pointer, p_size *C.size_t) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doLinkComplete(p_state, p_image, p_size)
+}
+
+//export kvg_soft_cuLinkDestroy
+func kvg_soft_cuLinkDestroy(p_state C.CUlinkState) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doLinkDestroy(p_state)
 }
 
 //export kvg_soft_cuModuleUnload

@@ -65,15 +65,19 @@ type Device struct {
 	o       sim.Options
 	info    cuda.Info
 
-	mu      sync.Mutex
-	primary *softContext
-	refs    int
-	flags   uint32
+	mu       sync.Mutex
+	sim      *sim.Device // while there are contexts
+	contexts int
+	primary  *softContext
+	refs     int // of the primary context
+	flags    uint32
+
+	memory memory
 }
 
 // Add adds a device to the machine. Its options have to name the real pacer, or
-// a world that is paced by it; each context opens a simulated device with them.
-// Remove takes it away again.
+// a world that is paced by it. The simulated device is opened with the first
+// context, and closed with the last. Remove takes it away again.
 func Add(o sim.Options) (*Device, error) {
 	if o.World == nil && !o.Real || o.World != nil && o.World.Virtual() {
 		return nil, errors.New("cuda/softcuda: a device needs the real pacer: C threads are not known to a virtual world")
@@ -97,15 +101,11 @@ func Add(o sim.Options) (*Device, error) {
 // when the device is removed.
 func (d *Device) Ordinal() int { return d.ordinal }
 
-// Sim returns the simulated device of the primary context, or nil while there
-// is no such context.
+// Sim returns the simulated device, or nil while there is no context.
 func (d *Device) Sim() *sim.Device {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.primary == nil {
-		return nil
-	}
-	return d.primary.sim
+	return d.sim
 }
 
 // Remove takes the device away, with its contexts.

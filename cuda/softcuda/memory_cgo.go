@@ -8,45 +8,102 @@ package softcuda
 import "C"
 
 import (
+	"slices"
+	"sort"
+	"sync"
 	"unsafe"
 
 	"github.com/kvgate/kvgate/cuda"
 )
 
-// find returns the allocation that an address lies in and its context. The
-// address space is one for all contexts; the thread's own comes first.
-func find(p uint64) (c *softContext, base uint64, a allocation, ok bool) {
-	mine, _ := current()
-	if mine != nil {
-		if base, a, ok := mine.find(p); ok {
-			return mine, base, a, true
-		}
-	}
-	machine.RLock()
-	var others []*softContext
-	for _, o := range machine.objects {
-		if c, ok := o.(*softContext); ok && c != mine {
-			others = append(others, c)
-		}
-	}
-	machine.RUnlock()
-	for _, c := range others {
-		if base, a, ok := c.find(p); ok {
-			return c, base, a, true
-		}
-	}
-	return nil, 0, allocation{}, false
+// allocation is memory of a context, on the device or pinned.
+type allocation struct {
+	c    *softContext
+	base uint64
+	size uint64
+	kind cuda.MemoryKind
+	host []byte // of pinned memory
 }
 
-func (c *softContext) find(p uint64) (uint64, allocation, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for base, a := range c.memory {
-		if p >= base && p-base < a.size {
-			return base, a, true
+func (a allocation) release() error {
+	if a.kind == cuda.PinnedMemory {
+		return a.c.sim.FreePinned(cuda.PinnedBuffer{Host: a.host, Device: cuda.DevicePtr(a.base)})
+	}
+	return a.c.sim.Free(cuda.DevicePtr(a.base))
+}
+
+// memory is the allocations of a device, by address.
+type memory struct {
+	mu   sync.RWMutex
+	list []allocation
+	used uint64 // bytes on the device
+}
+
+// below returns the number of allocations that start at or below p.
+func (m *memory) below(p uint64) int {
+	return sort.Search(len(m.list), func(i int) bool { return m.list[i].base > p })
+}
+
+func (m *memory) add(a allocation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.list = slices.Insert(m.list, m.below(a.base), a)
+	if a.kind == cuda.DeviceMemory {
+		m.used += a.size
+	}
+}
+
+func (m *memory) find(p uint64) (allocation, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if i := m.below(p) - 1; i >= 0 && p-m.list[i].base < m.list[i].size {
+		return m.list[i], true
+	}
+	return allocation{}, false
+}
+
+func (m *memory) remove(base uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := m.below(base) - 1; i >= 0 && m.list[i].base == base {
+		if m.list[i].kind == cuda.DeviceMemory {
+			m.used -= m.list[i].size
+		}
+		m.list = slices.Delete(m.list, i, i+1)
+	}
+}
+
+// drop takes out all that is a context's.
+func (m *memory) drop(c *softContext) (gone []allocation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.list = slices.DeleteFunc(m.list, func(a allocation) bool {
+		if a.c != c {
+			return false
+		}
+		gone = append(gone, a)
+		if a.kind == cuda.DeviceMemory {
+			m.used -= a.size
+		}
+		return true
+	})
+	return gone
+}
+
+// find returns the allocation that an address lies in. The address space is one
+// for all devices.
+func find(p uint64) (allocation, bool) {
+	machine.RLock()
+	defer machine.RUnlock()
+	for _, d := range machine.devices {
+		if d == nil {
+			continue
+		}
+		if a, ok := d.memory.find(p); ok {
+			return a, true
 		}
 	}
-	return 0, allocation{}, false
+	return allocation{}, false
 }
 
 func doMemAllocV2(out *C.CUdeviceptr, size C.size_t) C.CUresult {
@@ -61,9 +118,7 @@ func doMemAllocV2(out *C.CUdeviceptr, size C.size_t) C.CUresult {
 	if err != nil {
 		return result(err)
 	}
-	c.mu.Lock()
-	c.memory[uint64(p)] = allocation{size: uint64(size), kind: cuda.DeviceMemory}
-	c.mu.Unlock()
+	c.device.memory.add(allocation{c: c, base: uint64(p), size: uint64(size), kind: cuda.DeviceMemory})
 	*out = C.CUdeviceptr(p)
 	return 0
 }
@@ -79,21 +134,19 @@ func doMemFreeV2(p C.CUdeviceptr) C.CUresult {
 	if r := mine.safe(); r != 0 {
 		return r
 	}
-	c, base, a, ok := find(uint64(p))
-	if !ok || base != uint64(p) || a.kind != cuda.DeviceMemory {
-		return fail(cuda.ErrInvalidValue)
-	}
-	if err := c.sim.Free(cuda.DevicePtr(p)); err != nil {
-		return result(err)
-	}
-	c.forget(base)
-	return 0
+	return free(uint64(p), cuda.DeviceMemory)
 }
 
-func (c *softContext) forget(base uint64) {
-	c.mu.Lock()
-	delete(c.memory, base)
-	c.mu.Unlock()
+func free(p uint64, kind cuda.MemoryKind) C.CUresult {
+	a, ok := find(p)
+	if !ok || a.base != p || a.kind != kind {
+		return fail(cuda.ErrInvalidValue)
+	}
+	if err := a.release(); err != nil {
+		return result(err)
+	}
+	a.c.device.memory.remove(p)
+	return 0
 }
 
 func doMemHostAlloc(out *unsafe.Pointer, size C.size_t, flags C.uint) C.CUresult {
@@ -111,9 +164,7 @@ func doMemHostAlloc(out *unsafe.Pointer, size C.size_t, flags C.uint) C.CUresult
 	if err != nil {
 		return result(err)
 	}
-	c.mu.Lock()
-	c.memory[uint64(b.Device)] = allocation{size: uint64(size), kind: cuda.PinnedMemory, host: b.Host}
-	c.mu.Unlock()
+	c.device.memory.add(allocation{c: c, base: uint64(b.Device), size: uint64(size), kind: cuda.PinnedMemory, host: b.Host})
 	*out = unsafe.Pointer(unsafe.SliceData(b.Host))
 	return 0
 }
@@ -123,21 +174,12 @@ func doMemAllocHostV2(out *unsafe.Pointer, size C.size_t) C.CUresult {
 }
 
 func doMemFreeHost(host unsafe.Pointer) C.CUresult {
-	p := uint64(uintptr(host))
-	c, base, a, ok := find(p)
-	if !ok || base != p || a.kind != cuda.PinnedMemory {
-		return fail(cuda.ErrInvalidValue)
-	}
-	if err := c.sim.FreePinned(cuda.PinnedBuffer{Host: a.host, Device: cuda.DevicePtr(base)}); err != nil {
-		return result(err)
-	}
-	c.forget(base)
-	return 0
+	return free(uint64(uintptr(host)), cuda.PinnedMemory)
 }
 
 func doMemHostGetDevicePointerV2(out *C.CUdeviceptr, host unsafe.Pointer, flags C.uint) C.CUresult {
 	p := uint64(uintptr(host))
-	if _, _, a, ok := find(p); !ok || a.kind != cuda.PinnedMemory || flags != 0 {
+	if a, ok := find(p); !ok || a.kind != cuda.PinnedMemory || flags != 0 {
 		return fail(cuda.ErrInvalidValue)
 	}
 	*out = C.CUdeviceptr(p)
@@ -149,16 +191,11 @@ func doMemGetInfoV2(free, total *C.size_t) C.CUresult {
 	if c == nil {
 		return r
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	used := uint64(0)
-	for _, a := range c.memory {
-		if a.kind == cuda.DeviceMemory {
-			used += a.size
-		}
-	}
+	m := &c.device.memory
+	m.mu.RLock()
+	defer m.mu.RUnlock()
 	*total = C.size_t(c.device.info.Memory)
-	*free = C.size_t(c.device.info.Memory - used)
+	*free = C.size_t(c.device.info.Memory - m.used)
 	return 0
 }
 
@@ -170,12 +207,12 @@ func doMemGetAddressRangeV2(base *C.CUdeviceptr, size *C.size_t, p C.CUdeviceptr
 	if err := c.dead(); err != nil {
 		return result(err)
 	}
-	_, b, a, ok := find(uint64(p))
+	a, ok := find(uint64(p))
 	if !ok {
 		return fail(cuda.ErrNotFound)
 	}
 	if base != nil {
-		*base = C.CUdeviceptr(b)
+		*base = C.CUdeviceptr(a.base)
 	}
 	if size != nil {
 		*size = C.size_t(a.size)
@@ -187,14 +224,14 @@ func doMemGetAddressRangeV2(base *C.CUdeviceptr, size *C.size_t, p C.CUdeviceptr
 func (c *softContext) dead() error { return c.sim.Poll(nil) }
 
 func doPointerGetAttribute(value unsafe.Pointer, attribute C.int, p C.CUdeviceptr) C.CUresult {
-	c, base, a, ok := find(uint64(p))
+	a, ok := find(uint64(p))
 	if !ok {
 		return fail(cuda.ErrInvalidValue)
 	}
-	if err := c.dead(); err != nil {
+	if err := a.c.dead(); err != nil {
 		return result(err)
 	}
-	return pointerAttribute(value, int(attribute), uint64(p), c, base, a)
+	return pointerAttribute(value, int(attribute), uint64(p), a)
 }
 
 // Where an address is in no allocation every value is 0, which is no error.
@@ -206,18 +243,19 @@ func doPointerGetAttributes(n C.uint, attributes *C.int, values *unsafe.Pointer,
 	if err := mine.dead(); err != nil {
 		return result(err)
 	}
-	c, base, a, _ := find(uint64(p))
+	a, _ := find(uint64(p))
 	for i, attribute := range unsafe.Slice(attributes, int(n)) {
-		if r := pointerAttribute(unsafe.Slice(values, int(n))[i], int(attribute), uint64(p), c, base, a); r != 0 {
+		if r := pointerAttribute(unsafe.Slice(values, int(n))[i], int(attribute), uint64(p), a); r != 0 {
 			return r
 		}
 	}
 	return 0
 }
 
-// pointerAttribute answers CU_POINTER_ATTRIBUTE_*; c is nil outside of
+// pointerAttribute answers CU_POINTER_ATTRIBUTE_*; a is empty outside of
 // allocations.
-func pointerAttribute(value unsafe.Pointer, attribute int, p uint64, c *softContext, base uint64, a allocation) C.CUresult {
+func pointerAttribute(value unsafe.Pointer, attribute int, p uint64, a allocation) C.CUresult {
+	c := a.c
 	set32 := func(v uint32) { *(*uint32)(value) = v }
 	set64 := func(v uint64) { *(*uint64)(value) = v }
 	switch attribute {
@@ -249,7 +287,7 @@ func pointerAttribute(value unsafe.Pointer, attribute int, p uint64, c *softCont
 			set32(uint32(c.device.ordinal))
 		}
 	case 11: // range
-		set64(base)
+		set64(a.base)
 	case 12:
 		set64(a.size)
 	case 13: // mapped
@@ -266,7 +304,7 @@ func pointerAttribute(value unsafe.Pointer, attribute int, p uint64, c *softCont
 // Copies are in order here whether they are asked to be or not.
 func doPointerSetAttribute(value unsafe.Pointer, attribute C.int, p C.CUdeviceptr) C.CUresult {
 	const syncMemops = 6
-	_, _, a, ok := find(uint64(p))
+	a, ok := find(uint64(p))
 	switch {
 	case !ok || a.kind != cuda.DeviceMemory:
 		return fail(cuda.ErrInvalidValue)

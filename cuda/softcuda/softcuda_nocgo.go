@@ -29,7 +29,7 @@ func Add(sim.Options) (*Device, error) { return nil, errNoCgo }
 // Ordinal returns what cuDeviceGet knows the device by.
 func (d *Device) Ordinal() int { return 0 }
 
-// Sim returns the simulated device of the primary context.
+// Sim returns the simulated device.
 func (d *Device) Sim() *sim.Device { return nil }
 
 // Remove takes the device away.

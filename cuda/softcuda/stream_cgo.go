@@ -151,11 +151,12 @@ func doStreamCreateWithPriority(out *C.CUstream, flags C.uint, priority C.int) C
 	}
 	s := &softStream{c: c, sim: h, flags: uint32(flags), priority: max(-1, min(0, int(priority)))}
 	s.handle = register(s)
+	c.mu.Lock()
+	c.streams[s] = true
 	if flags&streamNonBlocking == 0 {
-		c.mu.Lock()
 		c.blocking[s] = true
-		c.mu.Unlock()
 	}
+	c.mu.Unlock()
 	*out = C.CUstream(s.handle)
 	return 0
 }
@@ -167,6 +168,7 @@ func doStreamDestroyV2(h C.CUstream) C.CUresult {
 	}
 	unregister(uint64(h))
 	s.c.mu.Lock()
+	delete(s.c.streams, s)
 	delete(s.c.blocking, s)
 	s.c.mu.Unlock()
 	return result(s.c.sim.DestroyStream(s.sim))

@@ -41,8 +41,18 @@ extern CUresult kvg_soft_cuCtxDestroy_v2(CUcontext context);
 extern CUresult kvg_soft_cuCtxGetApiVersion(CUcontext context, unsigned int *version);
 extern CUresult kvg_soft_cuCtxGetFlags(unsigned int *flags);
 extern CUresult kvg_soft_cuCtxGetLimit(size_t *value, int limit);
+extern CUresult kvg_soft_cuCtxSetLimit(int limit, size_t value);
+extern CUresult kvg_soft_cuCtxGetCacheConfig(int *config);
+extern CUresult kvg_soft_cuCtxSetCacheConfig(int config);
+extern CUresult kvg_soft_cuCtxGetSharedMemConfig(int *config);
+extern CUresult kvg_soft_cuCtxSetSharedMemConfig(int config);
 extern CUresult kvg_soft_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values);
 extern CUresult kvg_soft_cuModuleLoadData(CUmodule *module, const void *image);
+extern CUresult kvg_soft_cuModuleLoad(CUmodule *module, const char *path);
+extern CUresult kvg_soft_cuLinkCreate_v2(unsigned int n, int *options, void **values, CUlinkState *state);
+extern CUresult kvg_soft_cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name, unsigned int n, int *options, void **values);
+extern CUresult kvg_soft_cuLinkComplete(CUlinkState state, void **image, size_t *size);
+extern CUresult kvg_soft_cuLinkDestroy(CUlinkState state);
 extern CUresult kvg_soft_cuModuleUnload(CUmodule module);
 extern CUresult kvg_soft_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
 extern CUresult kvg_soft_cuFuncGetAttribute(int *value, int attribute, CUfunction function);
@@ -99,6 +109,87 @@ extern CUresult kvg_soft_cuEventQuery(CUevent event);
 extern CUresult kvg_soft_cuEventSynchronize(CUevent event);
 extern CUresult kvg_soft_cuEventElapsedTime(float *ms, CUevent start, CUevent end);
 extern CUresult kvg_soft_cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end);
+CUresult kvg_soft_cuArray3DCreate_v2(void) { return 801; }
+CUresult kvg_soft_cuArray3DGetDescriptor_v2(void) { return 801; }
+CUresult kvg_soft_cuArrayCreate_v2(void) { return 801; }
+CUresult kvg_soft_cuArrayDestroy(void) { return 801; }
+CUresult kvg_soft_cuArrayGetDescriptor_v2(void) { return 801; }
+CUresult kvg_soft_cuCtxDisablePeerAccess(void) { return 801; }
+CUresult kvg_soft_cuCtxEnablePeerAccess(void) { return 801; }
+CUresult kvg_soft_cuCtxResetPersistingL2Cache(void) { return 801; }
+CUresult kvg_soft_cuDeviceCanAccessPeer(void) { return 801; }
+CUresult kvg_soft_cuDeviceGetP2PAttribute(void) { return 801; }
+CUresult kvg_soft_cuFuncSetCacheConfig(void) { return 801; }
+CUresult kvg_soft_cuFuncSetSharedMemConfig(void) { return 801; }
+CUresult kvg_soft_cuGraphAddChildGraphNode(void) { return 801; }
+CUresult kvg_soft_cuGraphAddDependencies(void) { return 801; }
+CUresult kvg_soft_cuGraphAddEmptyNode(void) { return 801; }
+CUresult kvg_soft_cuGraphAddHostNode(void) { return 801; }
+CUresult kvg_soft_cuGraphAddKernelNode_v2(void) { return 801; }
+CUresult kvg_soft_cuGraphAddMemcpyNode(void) { return 801; }
+CUresult kvg_soft_cuGraphAddMemsetNode(void) { return 801; }
+CUresult kvg_soft_cuGraphClone(void) { return 801; }
+CUresult kvg_soft_cuGraphCreate(void) { return 801; }
+CUresult kvg_soft_cuGraphDestroy(void) { return 801; }
+CUresult kvg_soft_cuGraphDestroyNode(void) { return 801; }
+CUresult kvg_soft_cuGraphExecDestroy(void) { return 801; }
+CUresult kvg_soft_cuGraphGetEdges(void) { return 801; }
+CUresult kvg_soft_cuLinkAddFile_v2(void) { return 801; }
+CUresult kvg_soft_cuMemAdvise(void) { return 801; }
+CUresult kvg_soft_cuMemAllocManaged(void) { return 801; }
+CUresult kvg_soft_cuMemAllocPitch_v2(void) { return 801; }
+CUresult kvg_soft_cuMemPrefetchAsync(void) { return 801; }
+CUresult kvg_soft_cuMemcpy2DAsync_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpy2DUnaligned_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpy2D_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpy3DAsync_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpy3DPeer(void) { return 801; }
+CUresult kvg_soft_cuMemcpy3DPeerAsync(void) { return 801; }
+CUresult kvg_soft_cuMemcpy3D_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpyAtoA_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpyAtoD_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpyAtoHAsync_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpyAtoH_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpyDtoA_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpyHtoAAsync_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpyHtoA_v2(void) { return 801; }
+CUresult kvg_soft_cuMemcpyPeer(void) { return 801; }
+CUresult kvg_soft_cuMemcpyPeerAsync(void) { return 801; }
+CUresult kvg_soft_cuMemsetD2D16Async(void) { return 801; }
+CUresult kvg_soft_cuMemsetD2D16_v2(void) { return 801; }
+CUresult kvg_soft_cuMemsetD2D32Async(void) { return 801; }
+CUresult kvg_soft_cuMemsetD2D32_v2(void) { return 801; }
+CUresult kvg_soft_cuMemsetD2D8Async(void) { return 801; }
+CUresult kvg_soft_cuMemsetD2D8_v2(void) { return 801; }
+CUresult kvg_soft_cuModuleGetGlobal_v2(void) { return 801; }
+CUresult kvg_soft_cuModuleGetSurfRef(void) { return 801; }
+CUresult kvg_soft_cuModuleGetTexRef(void) { return 801; }
+CUresult kvg_soft_cuModuleLoadFatBinary(void) { return 801; }
+CUresult kvg_soft_cuOccupancyMaxActiveBlocksPerMultiprocessor(void) { return 801; }
+CUresult kvg_soft_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(void) { return 801; }
+CUresult kvg_soft_cuStreamAttachMemAsync(void) { return 801; }
+CUresult kvg_soft_cuSurfRefGetArray(void) { return 801; }
+CUresult kvg_soft_cuSurfRefSetArray(void) { return 801; }
+CUresult kvg_soft_cuTexRefGetAddressMode(void) { return 801; }
+CUresult kvg_soft_cuTexRefGetAddress_v2(void) { return 801; }
+CUresult kvg_soft_cuTexRefGetArray(void) { return 801; }
+CUresult kvg_soft_cuTexRefGetBorderColor(void) { return 801; }
+CUresult kvg_soft_cuTexRefGetFilterMode(void) { return 801; }
+CUresult kvg_soft_cuTexRefGetFlags(void) { return 801; }
+CUresult kvg_soft_cuTexRefGetFormat(void) { return 801; }
+CUresult kvg_soft_cuTexRefGetMaxAnisotropy(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetAddress2D_v3(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetAddressMode(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetAddress_v2(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetArray(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetBorderColor(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetFilterMode(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetFlags(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetFormat(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetMaxAnisotropy(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetMipmapFilterMode(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetMipmapLevelBias(void) { return 801; }
+CUresult kvg_soft_cuTexRefSetMipmapLevelClamp(void) { return 801; }
 extern CUresult kvg_soft_kvgateSimulated(int *simulated);
 
 static const struct {
@@ -140,8 +231,18 @@ static const struct {
 	{"cuCtxGetApiVersion", (void *)kvg_soft_cuCtxGetApiVersion},
 	{"cuCtxGetFlags", (void *)kvg_soft_cuCtxGetFlags},
 	{"cuCtxGetLimit", (void *)kvg_soft_cuCtxGetLimit},
+	{"cuCtxSetLimit", (void *)kvg_soft_cuCtxSetLimit},
+	{"cuCtxGetCacheConfig", (void *)kvg_soft_cuCtxGetCacheConfig},
+	{"cuCtxSetCacheConfig", (void *)kvg_soft_cuCtxSetCacheConfig},
+	{"cuCtxGetSharedMemConfig", (void *)kvg_soft_cuCtxGetSharedMemConfig},
+	{"cuCtxSetSharedMemConfig", (void *)kvg_soft_cuCtxSetSharedMemConfig},
 	{"cuModuleLoadDataEx", (void *)kvg_soft_cuModuleLoadDataEx},
 	{"cuModuleLoadData", (void *)kvg_soft_cuModuleLoadData},
+	{"cuModuleLoad", (void *)kvg_soft_cuModuleLoad},
+	{"cuLinkCreate_v2", (void *)kvg_soft_cuLinkCreate_v2},
+	{"cuLinkAddData_v2", (void *)kvg_soft_cuLinkAddData_v2},
+	{"cuLinkComplete", (void *)kvg_soft_cuLinkComplete},
+	{"cuLinkDestroy", (void *)kvg_soft_cuLinkDestroy},
 	{"cuModuleUnload", (void *)kvg_soft_cuModuleUnload},
 	{"cuModuleGetFunction", (void *)kvg_soft_cuModuleGetFunction},
 	{"cuFuncGetAttribute", (void *)kvg_soft_cuFuncGetAttribute},
@@ -198,6 +299,87 @@ static const struct {
 	{"cuEventSynchronize", (void *)kvg_soft_cuEventSynchronize},
 	{"cuEventElapsedTime", (void *)kvg_soft_cuEventElapsedTime},
 	{"cuEventElapsedTime_v2", (void *)kvg_soft_cuEventElapsedTime_v2},
+	{"cuArray3DCreate_v2", (void *)kvg_soft_cuArray3DCreate_v2},
+	{"cuArray3DGetDescriptor_v2", (void *)kvg_soft_cuArray3DGetDescriptor_v2},
+	{"cuArrayCreate_v2", (void *)kvg_soft_cuArrayCreate_v2},
+	{"cuArrayDestroy", (void *)kvg_soft_cuArrayDestroy},
+	{"cuArrayGetDescriptor_v2", (void *)kvg_soft_cuArrayGetDescriptor_v2},
+	{"cuCtxDisablePeerAccess", (void *)kvg_soft_cuCtxDisablePeerAccess},
+	{"cuCtxEnablePeerAccess", (void *)kvg_soft_cuCtxEnablePeerAccess},
+	{"cuCtxResetPersistingL2Cache", (void *)kvg_soft_cuCtxResetPersistingL2Cache},
+	{"cuDeviceCanAccessPeer", (void *)kvg_soft_cuDeviceCanAccessPeer},
+	{"cuDeviceGetP2PAttribute", (void *)kvg_soft_cuDeviceGetP2PAttribute},
+	{"cuFuncSetCacheConfig", (void *)kvg_soft_cuFuncSetCacheConfig},
+	{"cuFuncSetSharedMemConfig", (void *)kvg_soft_cuFuncSetSharedMemConfig},
+	{"cuGraphAddChildGraphNode", (void *)kvg_soft_cuGraphAddChildGraphNode},
+	{"cuGraphAddDependencies", (void *)kvg_soft_cuGraphAddDependencies},
+	{"cuGraphAddEmptyNode", (void *)kvg_soft_cuGraphAddEmptyNode},
+	{"cuGraphAddHostNode", (void *)kvg_soft_cuGraphAddHostNode},
+	{"cuGraphAddKernelNode_v2", (void *)kvg_soft_cuGraphAddKernelNode_v2},
+	{"cuGraphAddMemcpyNode", (void *)kvg_soft_cuGraphAddMemcpyNode},
+	{"cuGraphAddMemsetNode", (void *)kvg_soft_cuGraphAddMemsetNode},
+	{"cuGraphClone", (void *)kvg_soft_cuGraphClone},
+	{"cuGraphCreate", (void *)kvg_soft_cuGraphCreate},
+	{"cuGraphDestroy", (void *)kvg_soft_cuGraphDestroy},
+	{"cuGraphDestroyNode", (void *)kvg_soft_cuGraphDestroyNode},
+	{"cuGraphExecDestroy", (void *)kvg_soft_cuGraphExecDestroy},
+	{"cuGraphGetEdges", (void *)kvg_soft_cuGraphGetEdges},
+	{"cuLinkAddFile_v2", (void *)kvg_soft_cuLinkAddFile_v2},
+	{"cuMemAdvise", (void *)kvg_soft_cuMemAdvise},
+	{"cuMemAllocManaged", (void *)kvg_soft_cuMemAllocManaged},
+	{"cuMemAllocPitch_v2", (void *)kvg_soft_cuMemAllocPitch_v2},
+	{"cuMemPrefetchAsync", (void *)kvg_soft_cuMemPrefetchAsync},
+	{"cuMemcpy2DAsync_v2", (void *)kvg_soft_cuMemcpy2DAsync_v2},
+	{"cuMemcpy2DUnaligned_v2", (void *)kvg_soft_cuMemcpy2DUnaligned_v2},
+	{"cuMemcpy2D_v2", (void *)kvg_soft_cuMemcpy2D_v2},
+	{"cuMemcpy3DAsync_v2", (void *)kvg_soft_cuMemcpy3DAsync_v2},
+	{"cuMemcpy3DPeer", (void *)kvg_soft_cuMemcpy3DPeer},
+	{"cuMemcpy3DPeerAsync", (void *)kvg_soft_cuMemcpy3DPeerAsync},
+	{"cuMemcpy3D_v2", (void *)kvg_soft_cuMemcpy3D_v2},
+	{"cuMemcpyAtoA_v2", (void *)kvg_soft_cuMemcpyAtoA_v2},
+	{"cuMemcpyAtoD_v2", (void *)kvg_soft_cuMemcpyAtoD_v2},
+	{"cuMemcpyAtoHAsync_v2", (void *)kvg_soft_cuMemcpyAtoHAsync_v2},
+	{"cuMemcpyAtoH_v2", (void *)kvg_soft_cuMemcpyAtoH_v2},
+	{"cuMemcpyDtoA_v2", (void *)kvg_soft_cuMemcpyDtoA_v2},
+	{"cuMemcpyHtoAAsync_v2", (void *)kvg_soft_cuMemcpyHtoAAsync_v2},
+	{"cuMemcpyHtoA_v2", (void *)kvg_soft_cuMemcpyHtoA_v2},
+	{"cuMemcpyPeer", (void *)kvg_soft_cuMemcpyPeer},
+	{"cuMemcpyPeerAsync", (void *)kvg_soft_cuMemcpyPeerAsync},
+	{"cuMemsetD2D16Async", (void *)kvg_soft_cuMemsetD2D16Async},
+	{"cuMemsetD2D16_v2", (void *)kvg_soft_cuMemsetD2D16_v2},
+	{"cuMemsetD2D32Async", (void *)kvg_soft_cuMemsetD2D32Async},
+	{"cuMemsetD2D32_v2", (void *)kvg_soft_cuMemsetD2D32_v2},
+	{"cuMemsetD2D8Async", (void *)kvg_soft_cuMemsetD2D8Async},
+	{"cuMemsetD2D8_v2", (void *)kvg_soft_cuMemsetD2D8_v2},
+	{"cuModuleGetGlobal_v2", (void *)kvg_soft_cuModuleGetGlobal_v2},
+	{"cuModuleGetSurfRef", (void *)kvg_soft_cuModuleGetSurfRef},
+	{"cuModuleGetTexRef", (void *)kvg_soft_cuModuleGetTexRef},
+	{"cuModuleLoadFatBinary", (void *)kvg_soft_cuModuleLoadFatBinary},
+	{"cuOccupancyMaxActiveBlocksPerMultiprocessor", (void *)kvg_soft_cuOccupancyMaxActiveBlocksPerMultiprocessor},
+	{"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", (void *)kvg_soft_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags},
+	{"cuStreamAttachMemAsync", (void *)kvg_soft_cuStreamAttachMemAsync},
+	{"cuSurfRefGetArray", (void *)kvg_soft_cuSurfRefGetArray},
+	{"cuSurfRefSetArray", (void *)kvg_soft_cuSurfRefSetArray},
+	{"cuTexRefGetAddressMode", (void *)kvg_soft_cuTexRefGetAddressMode},
+	{"cuTexRefGetAddress_v2", (void *)kvg_soft_cuTexRefGetAddress_v2},
+	{"cuTexRefGetArray", (void *)kvg_soft_cuTexRefGetArray},
+	{"cuTexRefGetBorderColor", (void *)kvg_soft_cuTexRefGetBorderColor},
+	{"cuTexRefGetFilterMode", (void *)kvg_soft_cuTexRefGetFilterMode},
+	{"cuTexRefGetFlags", (void *)kvg_soft_cuTexRefGetFlags},
+	{"cuTexRefGetFormat", (void *)kvg_soft_cuTexRefGetFormat},
+	{"cuTexRefGetMaxAnisotropy", (void *)kvg_soft_cuTexRefGetMaxAnisotropy},
+	{"cuTexRefSetAddress2D_v3", (void *)kvg_soft_cuTexRefSetAddress2D_v3},
+	{"cuTexRefSetAddressMode", (void *)kvg_soft_cuTexRefSetAddressMode},
+	{"cuTexRefSetAddress_v2", (void *)kvg_soft_cuTexRefSetAddress_v2},
+	{"cuTexRefSetArray", (void *)kvg_soft_cuTexRefSetArray},
+	{"cuTexRefSetBorderColor", (void *)kvg_soft_cuTexRefSetBorderColor},
+	{"cuTexRefSetFilterMode", (void *)kvg_soft_cuTexRefSetFilterMode},
+	{"cuTexRefSetFlags", (void *)kvg_soft_cuTexRefSetFlags},
+	{"cuTexRefSetFormat", (void *)kvg_soft_cuTexRefSetFormat},
+	{"cuTexRefSetMaxAnisotropy", (void *)kvg_soft_cuTexRefSetMaxAnisotropy},
+	{"cuTexRefSetMipmapFilterMode", (void *)kvg_soft_cuTexRefSetMipmapFilterMode},
+	{"cuTexRefSetMipmapLevelBias", (void *)kvg_soft_cuTexRefSetMipmapLevelBias},
+	{"cuTexRefSetMipmapLevelClamp", (void *)kvg_soft_cuTexRefSetMipmapLevelClamp},
 	{"kvgateSimulated", (void *)kvg_soft_kvgateSimulated},
 };
 

@@ -17,6 +17,7 @@ typedef uint64_t CUstream;
 typedef uint64_t CUevent;
 typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
+typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
 typedef void (*CUhostFn)(void *arg);
 
@@ -162,12 +163,52 @@ CUresult cuCtxGetFlags(unsigned int *flags) { return 0; }
 CUresult cuCtxGetLimit(size_t *value, int limit) { return 0; }
 #endif
 
+#ifndef KVG_WITHOUT_cuCtxSetLimit
+CUresult cuCtxSetLimit(int limit, size_t value) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxGetCacheConfig
+CUresult cuCtxGetCacheConfig(int *config) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxSetCacheConfig
+CUresult cuCtxSetCacheConfig(int config) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxGetSharedMemConfig
+CUresult cuCtxGetSharedMemConfig(int *config) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxSetSharedMemConfig
+CUresult cuCtxSetSharedMemConfig(int config) { return 0; }
+#endif
+
 #ifndef KVG_WITHOUT_cuModuleLoadDataEx
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values) { return noop_cuModuleLoadDataEx(module, image, n, options, values); }
 #endif
 
 #ifndef KVG_WITHOUT_cuModuleLoadData
 CUresult cuModuleLoadData(CUmodule *module, const void *image) { return noop_cuModuleLoadData(module, image); }
+#endif
+
+#ifndef KVG_WITHOUT_cuModuleLoad
+CUresult cuModuleLoad(CUmodule *module, const char *path) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuLinkCreate_v2
+CUresult cuLinkCreate_v2(unsigned int n, int *options, void **values, CUlinkState *state) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuLinkAddData_v2
+CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name, unsigned int n, int *options, void **values) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuLinkComplete
+CUresult cuLinkComplete(CUlinkState state, void **image, size_t *size) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuLinkDestroy
+CUresult cuLinkDestroy(CUlinkState state) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_cuModuleUnload
@@ -392,6 +433,330 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) { return 0; }
 
 #ifndef KVG_WITHOUT_cuEventElapsedTime_v2
 CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuArray3DCreate_v2
+CUresult cuArray3DCreate_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuArray3DGetDescriptor_v2
+CUresult cuArray3DGetDescriptor_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuArrayCreate_v2
+CUresult cuArrayCreate_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuArrayDestroy
+CUresult cuArrayDestroy(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuArrayGetDescriptor_v2
+CUresult cuArrayGetDescriptor_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxDisablePeerAccess
+CUresult cuCtxDisablePeerAccess(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxEnablePeerAccess
+CUresult cuCtxEnablePeerAccess(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxResetPersistingL2Cache
+CUresult cuCtxResetPersistingL2Cache(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceCanAccessPeer
+CUresult cuDeviceCanAccessPeer(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceGetP2PAttribute
+CUresult cuDeviceGetP2PAttribute(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuFuncSetCacheConfig
+CUresult cuFuncSetCacheConfig(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuFuncSetSharedMemConfig
+CUresult cuFuncSetSharedMemConfig(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphAddChildGraphNode
+CUresult cuGraphAddChildGraphNode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphAddDependencies
+CUresult cuGraphAddDependencies(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphAddEmptyNode
+CUresult cuGraphAddEmptyNode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphAddHostNode
+CUresult cuGraphAddHostNode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphAddKernelNode_v2
+CUresult cuGraphAddKernelNode_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphAddMemcpyNode
+CUresult cuGraphAddMemcpyNode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphAddMemsetNode
+CUresult cuGraphAddMemsetNode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphClone
+CUresult cuGraphClone(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphCreate
+CUresult cuGraphCreate(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphDestroy
+CUresult cuGraphDestroy(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphDestroyNode
+CUresult cuGraphDestroyNode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphExecDestroy
+CUresult cuGraphExecDestroy(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphGetEdges
+CUresult cuGraphGetEdges(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuLinkAddFile_v2
+CUresult cuLinkAddFile_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemAdvise
+CUresult cuMemAdvise(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemAllocManaged
+CUresult cuMemAllocManaged(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemAllocPitch_v2
+CUresult cuMemAllocPitch_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemPrefetchAsync
+CUresult cuMemPrefetchAsync(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpy2DAsync_v2
+CUresult cuMemcpy2DAsync_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpy2DUnaligned_v2
+CUresult cuMemcpy2DUnaligned_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpy2D_v2
+CUresult cuMemcpy2D_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpy3DAsync_v2
+CUresult cuMemcpy3DAsync_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpy3DPeer
+CUresult cuMemcpy3DPeer(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpy3DPeerAsync
+CUresult cuMemcpy3DPeerAsync(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpy3D_v2
+CUresult cuMemcpy3D_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyAtoA_v2
+CUresult cuMemcpyAtoA_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyAtoD_v2
+CUresult cuMemcpyAtoD_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyAtoHAsync_v2
+CUresult cuMemcpyAtoHAsync_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyAtoH_v2
+CUresult cuMemcpyAtoH_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyDtoA_v2
+CUresult cuMemcpyDtoA_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyHtoAAsync_v2
+CUresult cuMemcpyHtoAAsync_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyHtoA_v2
+CUresult cuMemcpyHtoA_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyPeer
+CUresult cuMemcpyPeer(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyPeerAsync
+CUresult cuMemcpyPeerAsync(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD2D16Async
+CUresult cuMemsetD2D16Async(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD2D16_v2
+CUresult cuMemsetD2D16_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD2D32Async
+CUresult cuMemsetD2D32Async(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD2D32_v2
+CUresult cuMemsetD2D32_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD2D8Async
+CUresult cuMemsetD2D8Async(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemsetD2D8_v2
+CUresult cuMemsetD2D8_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuModuleGetGlobal_v2
+CUresult cuModuleGetGlobal_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuModuleGetSurfRef
+CUresult cuModuleGetSurfRef(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuModuleGetTexRef
+CUresult cuModuleGetTexRef(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuModuleLoadFatBinary
+CUresult cuModuleLoadFatBinary(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuOccupancyMaxActiveBlocksPerMultiprocessor
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuStreamAttachMemAsync
+CUresult cuStreamAttachMemAsync(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuSurfRefGetArray
+CUresult cuSurfRefGetArray(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuSurfRefSetArray
+CUresult cuSurfRefSetArray(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefGetAddressMode
+CUresult cuTexRefGetAddressMode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefGetAddress_v2
+CUresult cuTexRefGetAddress_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefGetArray
+CUresult cuTexRefGetArray(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefGetBorderColor
+CUresult cuTexRefGetBorderColor(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefGetFilterMode
+CUresult cuTexRefGetFilterMode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefGetFlags
+CUresult cuTexRefGetFlags(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefGetFormat
+CUresult cuTexRefGetFormat(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefGetMaxAnisotropy
+CUresult cuTexRefGetMaxAnisotropy(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetAddress2D_v3
+CUresult cuTexRefSetAddress2D_v3(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetAddressMode
+CUresult cuTexRefSetAddressMode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetAddress_v2
+CUresult cuTexRefSetAddress_v2(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetArray
+CUresult cuTexRefSetArray(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetBorderColor
+CUresult cuTexRefSetBorderColor(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetFilterMode
+CUresult cuTexRefSetFilterMode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetFlags
+CUresult cuTexRefSetFlags(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetFormat
+CUresult cuTexRefSetFormat(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetMaxAnisotropy
+CUresult cuTexRefSetMaxAnisotropy(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetMipmapFilterMode
+CUresult cuTexRefSetMipmapFilterMode(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetMipmapLevelBias
+CUresult cuTexRefSetMipmapLevelBias(void) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuTexRefSetMipmapLevelClamp
+CUresult cuTexRefSetMipmapLevelClamp(void) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_kvgateSimulated

@@ -18,6 +18,7 @@ typedef uint64_t CUstream;
 typedef uint64_t CUevent;
 typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
+typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
 typedef void (*CUhostFn)(void *arg);
 
@@ -127,11 +128,41 @@ CUresult cuCtxGetFlags(unsigned int *flags) { return kvg_soft_cuCtxGetFlags(flag
 extern CUresult kvg_soft_cuCtxGetLimit(size_t *value, int limit);
 CUresult cuCtxGetLimit(size_t *value, int limit) { return kvg_soft_cuCtxGetLimit(value, limit); }
 
+extern CUresult kvg_soft_cuCtxSetLimit(int limit, size_t value);
+CUresult cuCtxSetLimit(int limit, size_t value) { return kvg_soft_cuCtxSetLimit(limit, value); }
+
+extern CUresult kvg_soft_cuCtxGetCacheConfig(int *config);
+CUresult cuCtxGetCacheConfig(int *config) { return kvg_soft_cuCtxGetCacheConfig(config); }
+
+extern CUresult kvg_soft_cuCtxSetCacheConfig(int config);
+CUresult cuCtxSetCacheConfig(int config) { return kvg_soft_cuCtxSetCacheConfig(config); }
+
+extern CUresult kvg_soft_cuCtxGetSharedMemConfig(int *config);
+CUresult cuCtxGetSharedMemConfig(int *config) { return kvg_soft_cuCtxGetSharedMemConfig(config); }
+
+extern CUresult kvg_soft_cuCtxSetSharedMemConfig(int config);
+CUresult cuCtxSetSharedMemConfig(int config) { return kvg_soft_cuCtxSetSharedMemConfig(config); }
+
 extern CUresult kvg_soft_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values) { return kvg_soft_cuModuleLoadDataEx(module, image, n, options, values); }
 
 extern CUresult kvg_soft_cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleLoadData(CUmodule *module, const void *image) { return kvg_soft_cuModuleLoadData(module, image); }
+
+extern CUresult kvg_soft_cuModuleLoad(CUmodule *module, const char *path);
+CUresult cuModuleLoad(CUmodule *module, const char *path) { return kvg_soft_cuModuleLoad(module, path); }
+
+extern CUresult kvg_soft_cuLinkCreate_v2(unsigned int n, int *options, void **values, CUlinkState *state);
+CUresult cuLinkCreate_v2(unsigned int n, int *options, void **values, CUlinkState *state) { return kvg_soft_cuLinkCreate_v2(n, options, values, state); }
+
+extern CUresult kvg_soft_cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name, unsigned int n, int *options, void **values);
+CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, const char *name, unsigned int n, int *options, void **values) { return kvg_soft_cuLinkAddData_v2(state, type, data, size, name, n, options, values); }
+
+extern CUresult kvg_soft_cuLinkComplete(CUlinkState state, void **image, size_t *size);
+CUresult cuLinkComplete(CUlinkState state, void **image, size_t *size) { return kvg_soft_cuLinkComplete(state, image, size); }
+
+extern CUresult kvg_soft_cuLinkDestroy(CUlinkState state);
+CUresult cuLinkDestroy(CUlinkState state) { return kvg_soft_cuLinkDestroy(state); }
 
 extern CUresult kvg_soft_cuModuleUnload(CUmodule module);
 CUresult cuModuleUnload(CUmodule module) { return kvg_soft_cuModuleUnload(module); }
@@ -300,6 +331,249 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) { return kvg_
 
 extern CUresult kvg_soft_cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end);
 CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end) { return kvg_soft_cuEventElapsedTime_v2(ms, start, end); }
+
+extern CUresult kvg_soft_cuArray3DCreate_v2(void);
+CUresult cuArray3DCreate_v2(void) { return kvg_soft_cuArray3DCreate_v2(); }
+
+extern CUresult kvg_soft_cuArray3DGetDescriptor_v2(void);
+CUresult cuArray3DGetDescriptor_v2(void) { return kvg_soft_cuArray3DGetDescriptor_v2(); }
+
+extern CUresult kvg_soft_cuArrayCreate_v2(void);
+CUresult cuArrayCreate_v2(void) { return kvg_soft_cuArrayCreate_v2(); }
+
+extern CUresult kvg_soft_cuArrayDestroy(void);
+CUresult cuArrayDestroy(void) { return kvg_soft_cuArrayDestroy(); }
+
+extern CUresult kvg_soft_cuArrayGetDescriptor_v2(void);
+CUresult cuArrayGetDescriptor_v2(void) { return kvg_soft_cuArrayGetDescriptor_v2(); }
+
+extern CUresult kvg_soft_cuCtxDisablePeerAccess(void);
+CUresult cuCtxDisablePeerAccess(void) { return kvg_soft_cuCtxDisablePeerAccess(); }
+
+extern CUresult kvg_soft_cuCtxEnablePeerAccess(void);
+CUresult cuCtxEnablePeerAccess(void) { return kvg_soft_cuCtxEnablePeerAccess(); }
+
+extern CUresult kvg_soft_cuCtxResetPersistingL2Cache(void);
+CUresult cuCtxResetPersistingL2Cache(void) { return kvg_soft_cuCtxResetPersistingL2Cache(); }
+
+extern CUresult kvg_soft_cuDeviceCanAccessPeer(void);
+CUresult cuDeviceCanAccessPeer(void) { return kvg_soft_cuDeviceCanAccessPeer(); }
+
+extern CUresult kvg_soft_cuDeviceGetP2PAttribute(void);
+CUresult cuDeviceGetP2PAttribute(void) { return kvg_soft_cuDeviceGetP2PAttribute(); }
+
+extern CUresult kvg_soft_cuFuncSetCacheConfig(void);
+CUresult cuFuncSetCacheConfig(void) { return kvg_soft_cuFuncSetCacheConfig(); }
+
+extern CUresult kvg_soft_cuFuncSetSharedMemConfig(void);
+CUresult cuFuncSetSharedMemConfig(void) { return kvg_soft_cuFuncSetSharedMemConfig(); }
+
+extern CUresult kvg_soft_cuGraphAddChildGraphNode(void);
+CUresult cuGraphAddChildGraphNode(void) { return kvg_soft_cuGraphAddChildGraphNode(); }
+
+extern CUresult kvg_soft_cuGraphAddDependencies(void);
+CUresult cuGraphAddDependencies(void) { return kvg_soft_cuGraphAddDependencies(); }
+
+extern CUresult kvg_soft_cuGraphAddEmptyNode(void);
+CUresult cuGraphAddEmptyNode(void) { return kvg_soft_cuGraphAddEmptyNode(); }
+
+extern CUresult kvg_soft_cuGraphAddHostNode(void);
+CUresult cuGraphAddHostNode(void) { return kvg_soft_cuGraphAddHostNode(); }
+
+extern CUresult kvg_soft_cuGraphAddKernelNode_v2(void);
+CUresult cuGraphAddKernelNode_v2(void) { return kvg_soft_cuGraphAddKernelNode_v2(); }
+
+extern CUresult kvg_soft_cuGraphAddMemcpyNode(void);
+CUresult cuGraphAddMemcpyNode(void) { return kvg_soft_cuGraphAddMemcpyNode(); }
+
+extern CUresult kvg_soft_cuGraphAddMemsetNode(void);
+CUresult cuGraphAddMemsetNode(void) { return kvg_soft_cuGraphAddMemsetNode(); }
+
+extern CUresult kvg_soft_cuGraphClone(void);
+CUresult cuGraphClone(void) { return kvg_soft_cuGraphClone(); }
+
+extern CUresult kvg_soft_cuGraphCreate(void);
+CUresult cuGraphCreate(void) { return kvg_soft_cuGraphCreate(); }
+
+extern CUresult kvg_soft_cuGraphDestroy(void);
+CUresult cuGraphDestroy(void) { return kvg_soft_cuGraphDestroy(); }
+
+extern CUresult kvg_soft_cuGraphDestroyNode(void);
+CUresult cuGraphDestroyNode(void) { return kvg_soft_cuGraphDestroyNode(); }
+
+extern CUresult kvg_soft_cuGraphExecDestroy(void);
+CUresult cuGraphExecDestroy(void) { return kvg_soft_cuGraphExecDestroy(); }
+
+extern CUresult kvg_soft_cuGraphGetEdges(void);
+CUresult cuGraphGetEdges(void) { return kvg_soft_cuGraphGetEdges(); }
+
+extern CUresult kvg_soft_cuLinkAddFile_v2(void);
+CUresult cuLinkAddFile_v2(void) { return kvg_soft_cuLinkAddFile_v2(); }
+
+extern CUresult kvg_soft_cuMemAdvise(void);
+CUresult cuMemAdvise(void) { return kvg_soft_cuMemAdvise(); }
+
+extern CUresult kvg_soft_cuMemAllocManaged(void);
+CUresult cuMemAllocManaged(void) { return kvg_soft_cuMemAllocManaged(); }
+
+extern CUresult kvg_soft_cuMemAllocPitch_v2(void);
+CUresult cuMemAllocPitch_v2(void) { return kvg_soft_cuMemAllocPitch_v2(); }
+
+extern CUresult kvg_soft_cuMemPrefetchAsync(void);
+CUresult cuMemPrefetchAsync(void) { return kvg_soft_cuMemPrefetchAsync(); }
+
+extern CUresult kvg_soft_cuMemcpy2DAsync_v2(void);
+CUresult cuMemcpy2DAsync_v2(void) { return kvg_soft_cuMemcpy2DAsync_v2(); }
+
+extern CUresult kvg_soft_cuMemcpy2DUnaligned_v2(void);
+CUresult cuMemcpy2DUnaligned_v2(void) { return kvg_soft_cuMemcpy2DUnaligned_v2(); }
+
+extern CUresult kvg_soft_cuMemcpy2D_v2(void);
+CUresult cuMemcpy2D_v2(void) { return kvg_soft_cuMemcpy2D_v2(); }
+
+extern CUresult kvg_soft_cuMemcpy3DAsync_v2(void);
+CUresult cuMemcpy3DAsync_v2(void) { return kvg_soft_cuMemcpy3DAsync_v2(); }
+
+extern CUresult kvg_soft_cuMemcpy3DPeer(void);
+CUresult cuMemcpy3DPeer(void) { return kvg_soft_cuMemcpy3DPeer(); }
+
+extern CUresult kvg_soft_cuMemcpy3DPeerAsync(void);
+CUresult cuMemcpy3DPeerAsync(void) { return kvg_soft_cuMemcpy3DPeerAsync(); }
+
+extern CUresult kvg_soft_cuMemcpy3D_v2(void);
+CUresult cuMemcpy3D_v2(void) { return kvg_soft_cuMemcpy3D_v2(); }
+
+extern CUresult kvg_soft_cuMemcpyAtoA_v2(void);
+CUresult cuMemcpyAtoA_v2(void) { return kvg_soft_cuMemcpyAtoA_v2(); }
+
+extern CUresult kvg_soft_cuMemcpyAtoD_v2(void);
+CUresult cuMemcpyAtoD_v2(void) { return kvg_soft_cuMemcpyAtoD_v2(); }
+
+extern CUresult kvg_soft_cuMemcpyAtoHAsync_v2(void);
+CUresult cuMemcpyAtoHAsync_v2(void) { return kvg_soft_cuMemcpyAtoHAsync_v2(); }
+
+extern CUresult kvg_soft_cuMemcpyAtoH_v2(void);
+CUresult cuMemcpyAtoH_v2(void) { return kvg_soft_cuMemcpyAtoH_v2(); }
+
+extern CUresult kvg_soft_cuMemcpyDtoA_v2(void);
+CUresult cuMemcpyDtoA_v2(void) { return kvg_soft_cuMemcpyDtoA_v2(); }
+
+extern CUresult kvg_soft_cuMemcpyHtoAAsync_v2(void);
+CUresult cuMemcpyHtoAAsync_v2(void) { return kvg_soft_cuMemcpyHtoAAsync_v2(); }
+
+extern CUresult kvg_soft_cuMemcpyHtoA_v2(void);
+CUresult cuMemcpyHtoA_v2(void) { return kvg_soft_cuMemcpyHtoA_v2(); }
+
+extern CUresult kvg_soft_cuMemcpyPeer(void);
+CUresult cuMemcpyPeer(void) { return kvg_soft_cuMemcpyPeer(); }
+
+extern CUresult kvg_soft_cuMemcpyPeerAsync(void);
+CUresult cuMemcpyPeerAsync(void) { return kvg_soft_cuMemcpyPeerAsync(); }
+
+extern CUresult kvg_soft_cuMemsetD2D16Async(void);
+CUresult cuMemsetD2D16Async(void) { return kvg_soft_cuMemsetD2D16Async(); }
+
+extern CUresult kvg_soft_cuMemsetD2D16_v2(void);
+CUresult cuMemsetD2D16_v2(void) { return kvg_soft_cuMemsetD2D16_v2(); }
+
+extern CUresult kvg_soft_cuMemsetD2D32Async(void);
+CUresult cuMemsetD2D32Async(void) { return kvg_soft_cuMemsetD2D32Async(); }
+
+extern CUresult kvg_soft_cuMemsetD2D32_v2(void);
+CUresult cuMemsetD2D32_v2(void) { return kvg_soft_cuMemsetD2D32_v2(); }
+
+extern CUresult kvg_soft_cuMemsetD2D8Async(void);
+CUresult cuMemsetD2D8Async(void) { return kvg_soft_cuMemsetD2D8Async(); }
+
+extern CUresult kvg_soft_cuMemsetD2D8_v2(void);
+CUresult cuMemsetD2D8_v2(void) { return kvg_soft_cuMemsetD2D8_v2(); }
+
+extern CUresult kvg_soft_cuModuleGetGlobal_v2(void);
+CUresult cuModuleGetGlobal_v2(void) { return kvg_soft_cuModuleGetGlobal_v2(); }
+
+extern CUresult kvg_soft_cuModuleGetSurfRef(void);
+CUresult cuModuleGetSurfRef(void) { return kvg_soft_cuModuleGetSurfRef(); }
+
+extern CUresult kvg_soft_cuModuleGetTexRef(void);
+CUresult cuModuleGetTexRef(void) { return kvg_soft_cuModuleGetTexRef(); }
+
+extern CUresult kvg_soft_cuModuleLoadFatBinary(void);
+CUresult cuModuleLoadFatBinary(void) { return kvg_soft_cuModuleLoadFatBinary(); }
+
+extern CUresult kvg_soft_cuOccupancyMaxActiveBlocksPerMultiprocessor(void);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(void) { return kvg_soft_cuOccupancyMaxActiveBlocksPerMultiprocessor(); }
+
+extern CUresult kvg_soft_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(void);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(void) { return kvg_soft_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(); }
+
+extern CUresult kvg_soft_cuStreamAttachMemAsync(void);
+CUresult cuStreamAttachMemAsync(void) { return kvg_soft_cuStreamAttachMemAsync(); }
+
+extern CUresult kvg_soft_cuSurfRefGetArray(void);
+CUresult cuSurfRefGetArray(void) { return kvg_soft_cuSurfRefGetArray(); }
+
+extern CUresult kvg_soft_cuSurfRefSetArray(void);
+CUresult cuSurfRefSetArray(void) { return kvg_soft_cuSurfRefSetArray(); }
+
+extern CUresult kvg_soft_cuTexRefGetAddressMode(void);
+CUresult cuTexRefGetAddressMode(void) { return kvg_soft_cuTexRefGetAddressMode(); }
+
+extern CUresult kvg_soft_cuTexRefGetAddress_v2(void);
+CUresult cuTexRefGetAddress_v2(void) { return kvg_soft_cuTexRefGetAddress_v2(); }
+
+extern CUresult kvg_soft_cuTexRefGetArray(void);
+CUresult cuTexRefGetArray(void) { return kvg_soft_cuTexRefGetArray(); }
+
+extern CUresult kvg_soft_cuTexRefGetBorderColor(void);
+CUresult cuTexRefGetBorderColor(void) { return kvg_soft_cuTexRefGetBorderColor(); }
+
+extern CUresult kvg_soft_cuTexRefGetFilterMode(void);
+CUresult cuTexRefGetFilterMode(void) { return kvg_soft_cuTexRefGetFilterMode(); }
+
+extern CUresult kvg_soft_cuTexRefGetFlags(void);
+CUresult cuTexRefGetFlags(void) { return kvg_soft_cuTexRefGetFlags(); }
+
+extern CUresult kvg_soft_cuTexRefGetFormat(void);
+CUresult cuTexRefGetFormat(void) { return kvg_soft_cuTexRefGetFormat(); }
+
+extern CUresult kvg_soft_cuTexRefGetMaxAnisotropy(void);
+CUresult cuTexRefGetMaxAnisotropy(void) { return kvg_soft_cuTexRefGetMaxAnisotropy(); }
+
+extern CUresult kvg_soft_cuTexRefSetAddress2D_v3(void);
+CUresult cuTexRefSetAddress2D_v3(void) { return kvg_soft_cuTexRefSetAddress2D_v3(); }
+
+extern CUresult kvg_soft_cuTexRefSetAddressMode(void);
+CUresult cuTexRefSetAddressMode(void) { return kvg_soft_cuTexRefSetAddressMode(); }
+
+extern CUresult kvg_soft_cuTexRefSetAddress_v2(void);
+CUresult cuTexRefSetAddress_v2(void) { return kvg_soft_cuTexRefSetAddress_v2(); }
+
+extern CUresult kvg_soft_cuTexRefSetArray(void);
+CUresult cuTexRefSetArray(void) { return kvg_soft_cuTexRefSetArray(); }
+
+extern CUresult kvg_soft_cuTexRefSetBorderColor(void);
+CUresult cuTexRefSetBorderColor(void) { return kvg_soft_cuTexRefSetBorderColor(); }
+
+extern CUresult kvg_soft_cuTexRefSetFilterMode(void);
+CUresult cuTexRefSetFilterMode(void) { return kvg_soft_cuTexRefSetFilterMode(); }
+
+extern CUresult kvg_soft_cuTexRefSetFlags(void);
+CUresult cuTexRefSetFlags(void) { return kvg_soft_cuTexRefSetFlags(); }
+
+extern CUresult kvg_soft_cuTexRefSetFormat(void);
+CUresult cuTexRefSetFormat(void) { return kvg_soft_cuTexRefSetFormat(); }
+
+extern CUresult kvg_soft_cuTexRefSetMaxAnisotropy(void);
+CUresult cuTexRefSetMaxAnisotropy(void) { return kvg_soft_cuTexRefSetMaxAnisotropy(); }
+
+extern CUresult kvg_soft_cuTexRefSetMipmapFilterMode(void);
+CUresult cuTexRefSetMipmapFilterMode(void) { return kvg_soft_cuTexRefSetMipmapFilterMode(); }
+
+extern CUresult kvg_soft_cuTexRefSetMipmapLevelBias(void);
+CUresult cuTexRefSetMipmapLevelBias(void) { return kvg_soft_cuTexRefSetMipmapLevelBias(); }
+
+extern CUresult kvg_soft_cuTexRefSetMipmapLevelClamp(void);
+CUresult cuTexRefSetMipmapLevelClamp(void) { return kvg_soft_cuTexRefSetMipmapLevelClamp(); }
 
 extern CUresult kvg_soft_kvgateSimulated(int *simulated);
 CUresult kvgateSimulated(int *simulated) { return kvg_soft_kvgateSimulated(simulated); }

@@ -1,0 +1,56 @@
+//go:build cgo && linux
+
+// Package canonical gives the program that imports it the CUDA driver's own
+// names, served by the simulator. Two programs do: softcuda/libcuda, and the
+// tests of cuda/gorgonia, where they stand for the library that gorgonia.org/cu
+// is linked with. In any other program they would catch the calls that its
+// libraries make to a real driver.
+//
+// There is one device, or as many as KVGATE_SOFT_DEVICES says.
+// KVGATE_SOFT_SLOW of more than 1 stretches the simulated times by that factor.
+package canonical
+
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/cuda/softcuda"
+)
+
+// The devices are there before anything of the importing program runs: other
+// packages call cuInit when they are initialised.
+func init() {
+	devices, slow := 1, 0.0
+	if err := setting("KVGATE_SOFT_DEVICES", func(v string) (err error) { devices, err = strconv.Atoi(v); return }); err != nil {
+		complain(err)
+		return
+	}
+	if err := setting("KVGATE_SOFT_SLOW", func(v string) (err error) { slow, err = strconv.ParseFloat(v, 64); return }); err != nil {
+		complain(err)
+		return
+	}
+	for range devices {
+		if _, err := softcuda.Add(sim.Options{Real: true, Slow: slow}); err != nil {
+			complain(err)
+			return
+		}
+	}
+}
+
+// complain says why there is no device: cuInit will only say that.
+func complain(err error) { fmt.Fprintln(os.Stderr, "libcuda.so.1 (simulated):", err) }
+
+func setting(name string, set func(string) error) error {
+	v := os.Getenv(name)
+	if v == "" {
+		return nil
+	}
+	if err := set(v); err != nil {
+		return fmt.Errorf("%s=%q: %w", name, v, err)
+	}
+	return nil
+}
