@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kvgate/kvgate/internal/dl"
 	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/nixl"
 )
@@ -13,6 +15,9 @@ import (
 func open(t testing.TB) *golang {
 	t.Helper()
 	e, err := find()
+	if errors.Is(err, dl.ErrNoCgo) {
+		t.Skip(err)
+	}
 	if err != nil {
 		testutil.SkipOrFail(t, "no NIXL: %v", err)
 	}

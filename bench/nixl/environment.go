@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvgate/kvgate/bench/internal/wheel"
 	"github.com/kvgate/kvgate/nixl/libnixl"
 )
 
@@ -21,41 +22,12 @@ type environment struct {
 }
 
 func find() (*environment, error) {
-	root, err := os.Getwd()
+	root, err := wheel.Root()
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(root)
-		if up == root {
-			return nil, errors.New("run it inside the repository, which has the C program")
-		}
-		root = up
-	}
-	o := libnixl.Options{}
-	if os.Getenv(libnixl.LibraryVariable) == "" {
-		found, err := filepath.Glob(filepath.Join(root, ".cache", "nixl-cu12-*", ".nixl_cu12.mesonpy.libs", "libnixl_capi.so"))
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 1 {
-			o.Path = found[0]
-		}
-	}
-	// The library warns of what is not on this machine.
-	if os.Getenv("UCX_LOG_LEVEL") == "" {
-		if err := os.Setenv("UCX_LOG_LEVEL", "error"); err != nil {
-			return nil, err
-		}
-	}
-	lib, err := libnixl.OpenWithOptions(o)
-	if err != nil {
-		return nil, fmt.Errorf("%w (./build.sh deps fetches it)", err)
-	}
-	return &environment{root, lib}, nil
+	lib, err := wheel.Open()
+	return &environment{root, lib}, err
 }
 
 func (e *environment) open(binding string) (measurer, error) {
@@ -143,13 +115,13 @@ func (e *environment) openC() (measurer, error) {
 }
 
 func (e *environment) openPython() (measurer, error) {
-	wheel := filepath.Dir(filepath.Dir(e.lib.Path()))
-	found, err := filepath.Glob(filepath.Join(wheel, "nixl_cu1?", "_bindings.cpython-311-*.so"))
+	dir := filepath.Dir(filepath.Dir(e.lib.Path()))
+	found, err := filepath.Glob(filepath.Join(dir, "nixl_cu1?", "_bindings.cpython-311-*.so"))
 	if err != nil {
 		return nil, err
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("no module for Python 3.11 in %s", wheel)
+		return nil, fmt.Errorf("no module for Python 3.11 in %s", dir)
 	}
 	for _, name := range []string{"python3.11", "python3"} {
 		v, err := exec.Command(name, "-c", "import sys; print(sys.version_info[:2])").Output()

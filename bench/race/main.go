@@ -5,10 +5,11 @@
 // their own zeroing waits behind both. Then a step uses the blocks and checks
 // each byte.
 //
-//	go run ./bench/race [-rounds n] [-mode name] [-pacer virtual|real] [-seed n] [-json]
+//	go run ./bench/race [-rounds n] [-mode name] [-pacer virtual|real] [-transport softnic|nixl] [-seed n] [-json]
 //
-// The device and the fabric are simulated; the zeroing is the PTX that a GPU
-// would run. The exit status is 0 when only modes that promise nothing lost
+// The device is simulated; the zeroing is the PTX that a GPU would run. So is the
+// fabric, unless -transport nixl makes it NVIDIA's NIXL over UCX, with the other
+// machine in a process of its own: then real bytes race the zeroing's stores. The exit status is 0 when only modes that promise nothing lost
 // blocks, and Ungated, where it ran, did; 1 when not, or when something failed;
 // 2 when the command line is wrong.
 package main
@@ -28,7 +29,16 @@ import (
 	"github.com/kvgate/kvgate/loadgate/core"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	if os.Getenv(prefillVariable) != "" {
+		if err := prefill(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "race: prefill:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // result is what became of one mode. The names of the fields are those of -json.
 type result struct {
@@ -36,6 +46,7 @@ type result struct {
 	Gated     bool   `json:"gated"`
 	Simulated bool   `json:"simulated"`
 	Pacer     string `json:"pacer"`
+	Transport string `json:"transport"` // simulated, too, if it is softnic
 	Seed      uint64 `json:"seed"`
 	Rounds    int    `json:"rounds"`
 	Blocks    int    `json:"blocks"` // loaded
@@ -54,13 +65,16 @@ func run(args []string, out, errs io.Writer) int {
 		return 2
 	}
 	if !c.json {
-		fmt.Fprintf(out, "simulated device and fabric, %s time, seed %d, %d loads of %d blocks in each mode\n",
-			c.pacer, c.seed, c.rounds, arriving)
+		what := "simulated device and fabric"
+		if c.transport == "nixl" {
+			what = "simulated device, real bytes by NIXL over UCX from another process"
+		}
+		fmt.Fprintf(out, "%s, %s time, seed %d, %d loads of %d blocks in each mode\n", what, c.pacer, c.seed, c.rounds, arriving)
 		fmt.Fprintf(out, "%-22s %7s %17s %11s\n", "mode", "rounds", "corrupted blocks", "held loads")
 	}
 	var results []result
 	for _, mode := range c.modes {
-		r, err := c.race(mode, overSoftnic)
+		r, err := c.race(mode, c.open())
 		if err != nil {
 			fmt.Fprintf(errs, "race: %v: %v\n", mode, err)
 			return 1
@@ -87,12 +101,16 @@ func run(args []string, out, errs io.Writer) int {
 
 // race runs all rounds of one mode on a machine of its own.
 func (c config) race(mode loadgate.Mode, open openTransport) (r result, err error) {
-	m, err := newMachine(mode, sim.Options{Real: c.pacer == "real", Seed: c.seed}, open)
+	o := sim.Options{Real: c.pacer == "real", Seed: c.seed}
+	if c.transport == "nixl" {
+		o.Slow = slowForNIXL
+	}
+	m, err := newMachine(mode, o, open)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
-	r = result{Mode: mode.String(), Gated: mode.Gated(), Simulated: true, Pacer: c.pacer, Seed: c.seed}
+	r = result{Mode: mode.String(), Gated: mode.Gated(), Simulated: true, Pacer: c.pacer, Transport: c.transport, Seed: c.seed}
 	for r.Rounds < c.rounds {
 		n, err := m.round(context.Background())
 		if err != nil {
@@ -121,17 +139,31 @@ func judge(results []result) error {
 }
 
 type config struct {
-	rounds int
-	modes  []loadgate.Mode
-	pacer  string
-	seed   uint64
-	json   bool
+	rounds    int
+	modes     []loadgate.Mode
+	pacer     string
+	transport string
+	seed      uint64
+	json      bool
+}
+
+// slowForNIXL makes the simulated device so much slower than its model that the
+// real transport, whose processes have to share the machine's processors with
+// it, is as fast beside it as a network is beside a GPU.
+const slowForNIXL = 20
+
+func (c config) open() openTransport {
+	if c.transport == "nixl" {
+		return overNIXL
+	}
+	return overSoftnic
 }
 
 const usage = `usage: go run ./bench/race [flags]
   -rounds n   loads in each mode (50)
   -mode name  one mode instead of all
-  -pacer p    virtual or real time (virtual)
+  -pacer p    virtual or real time (virtual; real with nixl)
+  -transport t  softnic, simulated, or nixl (softnic)
   -seed n     of backlogs, latencies and ties (1)
   -json       results as JSON
 `
@@ -145,7 +177,8 @@ func parse(args []string) (config, error) {
 	f.SetOutput(io.Discard)
 	f.IntVar(&c.rounds, "rounds", 50, "")
 	mode := f.String("mode", "", "")
-	f.StringVar(&c.pacer, "pacer", "virtual", "")
+	f.StringVar(&c.pacer, "pacer", "", "")
+	f.StringVar(&c.transport, "transport", "softnic", "")
 	f.Uint64Var(&c.seed, "seed", 1, "")
 	f.BoolVar(&c.json, "json", false, "")
 	if err := f.Parse(args); err != nil {
@@ -157,8 +190,18 @@ func parse(args []string) (config, error) {
 	if c.rounds < 1 || c.rounds > maxRounds {
 		return c, fmt.Errorf("-rounds %d: want 1 to %d", c.rounds, int(maxRounds))
 	}
-	if c.pacer != "virtual" && c.pacer != "real" {
+	if c.transport != "softnic" && c.transport != "nixl" {
+		return c, fmt.Errorf("-transport %q: want softnic or nixl", c.transport)
+	}
+	switch {
+	case c.pacer == "" && c.transport == "nixl":
+		c.pacer = "real"
+	case c.pacer == "":
+		c.pacer = "virtual"
+	case c.pacer != "virtual" && c.pacer != "real":
 		return c, fmt.Errorf("-pacer %q: want virtual or real", c.pacer)
+	case c.pacer == "virtual" && c.transport == "nixl":
+		return c, fmt.Errorf("-pacer virtual: a real transport needs real time")
 	}
 	c.modes = core.Modes()
 	if *mode != "" {

@@ -3,17 +3,28 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/kvgate/kvgate/bench/internal/wheel"
+	"github.com/kvgate/kvgate/internal/dl"
+	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(prefillVariable) != "" { // the program itself is this, too
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func race(args ...string) (status int, out, errs string) {
 	var o, e bytes.Buffer
@@ -45,6 +56,29 @@ func TestRace(t *testing.T) {
 				held := mode.Wait == core.StepOrder || mode.Wait == core.OwnBlocks
 				require.Equal(t, held, r.Held > 0, "%+v", r)
 			}
+		})
+	}
+}
+
+// Real bytes from another process: Ungated loses blocks, the gate none.
+func TestRaceOverNIXL(t *testing.T) {
+	if _, err := wheel.Open(); errors.Is(err, dl.ErrNoCgo) {
+		t.Skip(err)
+	} else if err != nil {
+		testutil.SkipOrFail(t, "no NIXL: %v", err)
+	}
+	for mode, corrupts := range map[string]bool{"Ungated": true, "SkipCovered": true, "PerBlock": false, "PerBlock+SkipCovered": false} {
+		t.Run(mode, func(t *testing.T) {
+			status, out, errs := race("-transport", "nixl", "-rounds", "6", "-mode", mode, "-json")
+			require.Equal(t, 0, status, errs)
+			var results []result
+			require.NoError(t, json.Unmarshal([]byte(out), &results))
+			require.Len(t, results, 1)
+			r := results[0]
+			require.Equal(t, "nixl", r.Transport)
+			require.Equal(t, "real", r.Pacer)
+			require.Equal(t, corrupts, r.Corrupted > 0, "%+v", r)
+			require.Equal(t, !corrupts, r.Held > 0, "%+v", r)
 		})
 	}
 }
@@ -94,7 +128,8 @@ func TestBadCommandLine(t *testing.T) {
 		{"-mode perblock", `-mode "perblock": want one of Ungated, FullSync`},
 		{"-pacer fast", `-pacer "fast": want virtual or real`},
 		{"-seed -1", `"-1"`},
-		{"-transport nixl", "-transport"},
+		{"-transport rdma", `-transport "rdma": want softnic or nixl`},
+		{"-transport nixl -pacer virtual", "-pacer virtual: a real transport needs real time"},
 		{"more", `unexpected argument "more"`},
 	} {
 		status, out, errs := race(strings.Fields(c.args)...)

@@ -1,6 +1,7 @@
 package libnixl
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kvgate/kvgate/internal/dl"
 	"github.com/kvgate/kvgate/nixl"
 )
 
@@ -63,6 +65,7 @@ func OpenWithOptions(o Options) (*Library, error) {
 	opened.Lock()
 	defer opened.Unlock()
 	var tried []string
+	cause := nixl.ErrUnavailable
 	for _, file := range candidates(o) {
 		if l := opened.byPath[file]; l != nil {
 			return l, nil
@@ -70,6 +73,9 @@ func OpenWithOptions(o Options) (*Library, error) {
 		l, err := load(file)
 		if err != nil {
 			tried = append(tried, fmt.Sprintf("%s: %v", file, err))
+			if errors.Is(err, dl.ErrNoCgo) {
+				cause = fmt.Errorf("%w: %w", nixl.ErrUnavailable, dl.ErrNoCgo)
+			}
 			continue
 		}
 		if same := opened.byPath[l.path]; same != nil {
@@ -82,7 +88,7 @@ func OpenWithOptions(o Options) (*Library, error) {
 		opened.byPath[file], opened.byPath[l.path] = l, l
 		return l, nil
 	}
-	return nil, nixl.Refuse("open", "", nixl.ErrUnavailable, "%s", strings.Join(tried, "; "))
+	return nil, nixl.Refuse("open", "", cause, "%s", strings.Join(tried, "; "))
 }
 
 func load(file string) (*Library, error) {

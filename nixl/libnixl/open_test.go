@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kvgate/kvgate/internal/dl"
 	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/nixl"
 )
@@ -40,7 +41,7 @@ func TestOpenWithoutCgo(t *testing.T) {
 	}
 	_, err := Open()
 	require.ErrorIs(t, err, nixl.ErrUnavailable)
-	require.ErrorContains(t, err, "built without cgo")
+	require.ErrorIs(t, err, dl.ErrNoCgo)
 }
 
 func TestNoLibraryNamesEachTry(t *testing.T) {
