@@ -28,6 +28,8 @@ type cell struct {
 type ledger struct {
 	cache   *cache
 	zero    bool // blocks begin zeroed
+	all     bool // pages are compared whole at every use
+	sample  int  // a page is renewed and compared again in every so manieth word
 	mem     []byte
 	current []*cell // by block: the tenancy that was handed out last
 	tags    uint64
@@ -38,8 +40,13 @@ type ledger struct {
 	checks    uint64
 }
 
-func newLedger(m *cache, zero bool) *ledger {
-	return &ledger{cache: m, zero: zero, current: make([]*cell, m.blocks)}
+// samples are the words of a page that are renewed with a state, and compared
+// at uses after the first: all of them at the reduced size, its head, its tail
+// and some between at the full one.
+const samples = 64
+
+func newLedger(m *cache, c *Config) *ledger {
+	return &ledger{cache: m, zero: c.Zero, all: c.CheckAll, sample: max(1, int(m.held/8)/samples), current: make([]*cell, m.blocks)}
 }
 
 // begin opens a tenancy.
@@ -79,30 +86,60 @@ func (l *ledger) written(g *group, filled int) int {
 	return (filled*words + g.tokens - 1) / g.tokens
 }
 
-// put writes the words from first to before last of a page.
-func (l *ledger) put(dst []byte, c *cell, page, version, first, last int) {
-	for w := first; w < last; w++ {
-		binary.LittleEndian.PutUint64(dst[8*w:], word(c.tag, page, w, version))
+// at returns what a word of a cell's page has to be: something where filled,
+// else zero.
+func (l *ledger) at(c *cell, page, w, version, filled int) uint64 {
+	switch {
+	case w >= filled:
+		return 0
+	case c.group.state && l.sampled(w):
+		return word(c.tag, page, w, version)
+	}
+	return word(c.tag, page, w, 0)
+}
+
+func (l *ledger) sampled(w int) bool { return w%l.sample == 0 || w == int(l.cache.held/8)-1 }
+
+// append writes what a step adds to a page: the words of one more token, or
+// those of a state that change.
+func (l *ledger) append(c *cell, page, version, filled int) {
+	dst := l.page(c, page)
+	if c.group.state {
+		words := len(dst) / 8
+		for w := 0; w < words; w += l.sample {
+			binary.LittleEndian.PutUint64(dst[8*w:], word(c.tag, page, w, version+1))
+		}
+		binary.LittleEndian.PutUint64(dst[8*words-8:], word(c.tag, page, words-1, version+1))
+		return
+	}
+	last := l.written(c.group, filled+1)
+	for w := min(l.written(c.group, filled), last-1); w < last; w++ {
+		binary.LittleEndian.PutUint64(dst[8*w:], word(c.tag, page, w, 0))
 	}
 }
 
-// intact compares a page with what it has to be: so many words of the cell, and
-// zeros behind them where blocks begin zeroed.
-func (l *ledger) intact(src []byte, c *cell, page, version, words int) bool {
+// intact compares a page with what it has to be when so many tokens are there:
+// whole, or its sample and what lies around its last token.
+func (l *ledger) intact(c *cell, page, version, filled int) bool {
 	l.checks++
-	for w := range words {
-		if binary.LittleEndian.Uint64(src[8*w:]) != word(c.tag, page, w, version) {
+	src, n := l.page(c, page), l.written(c.group, filled)
+	words := len(src) / 8
+	if !l.zero {
+		words = n // what lies behind is nobody's
+	}
+	step := l.sample
+	if !c.used || l.all {
+		step = 1
+	}
+	same := func(w int) bool {
+		return w < 0 || w >= words || binary.LittleEndian.Uint64(src[8*w:]) == l.at(c, page, w, version, n)
+	}
+	for w := 0; w < words; w += step {
+		if !same(w) {
 			return false
 		}
 	}
-	if l.zero {
-		for w := words; w < len(src)/8; w++ {
-			if binary.LittleEndian.Uint64(src[8*w:]) != 0 {
-				return false
-			}
-		}
-	}
-	return true
+	return step == 1 || same(n-1) && same(n) && same(words-1)
 }
 
 // page returns the bytes of a page.
@@ -114,7 +151,7 @@ func (l *ledger) page(c *cell, page int) []byte {
 // use checks one page of a cell, and notes on the request whose step it is what
 // is wrong.
 func (l *ledger) use(c *cell, page, version, filled int, r *request) {
-	if !l.intact(l.page(c, page), c, page, version, l.written(c.group, filled)) {
+	if !l.intact(c, page, version, filled) {
 		switch {
 		case !c.used && !c.bad:
 			c.bad = true

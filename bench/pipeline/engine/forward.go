@@ -87,7 +87,7 @@ func (e *engine) runForward(k *sim.ModelLaunch) error {
 		l.mem = mem
 	}
 	late := 1 + stepJitter*fraction(e.cfg.Seed, uint64(st.n))
-	k.Read, k.Written = st.read*late, st.written
+	k.Read, k.Written = (e.cfg.Weights+st.read)*late, st.written
 	k.Chunks = min(e.dev.Costs().Chunks, e.cache.pages)
 	k.Step = func(_ *sim.Memory, i int) error {
 		for p := i * e.cache.pages / k.Chunks; p < (i+1)*e.cache.pages/k.Chunks; p++ {
@@ -120,7 +120,7 @@ func (e *engine) forwardPage(st *step, p int) {
 					l.use(c, p, en.version, 0, en.seq.r)
 				}
 				l.writes(c)
-				l.put(l.page(c, p), c, p, en.version+1, 0, int(e.cache.held/8))
+				l.append(c, p, en.version, 0)
 				continue
 			}
 			index := en.pos / g.tokens
@@ -130,8 +130,7 @@ func (e *engine) forwardPage(st *step, p int) {
 				l.use(c, p, 0, filled, en.seq.r)
 			}
 			l.writes(c)
-			last := l.written(g, filled+1)
-			l.put(l.page(c, p), c, p, 0, min(l.written(g, filled), last-1), last)
+			l.append(c, p, 0, filled)
 		}
 	}
 }

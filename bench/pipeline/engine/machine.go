@@ -53,7 +53,7 @@ func (e *engine) build(mode loadgate.Mode) (err error) {
 	if e.cache, err = newCache(c, blocks); err != nil {
 		return err
 	}
-	e.ledger = newLedger(e.cache, c.Zero)
+	e.ledger = newLedger(e.cache, c)
 	if e.dev, err = sim.New(sim.Options{Name: mode.String(), Memory: uint64(c.Pool) + roomBeside, Bandwidth: c.HBM,
 		Seed: c.Seed, Ran: e.meter.ran}); err != nil {
 		return err

@@ -388,6 +388,7 @@ func (e *engine) giveBack(s *sequence, used bool) error {
 		for _, c := range cells {
 			if c != nil {
 				out = append(out, c)
+				s.r.corrupted = s.r.corrupted || c.bad && s.planned > 0 // others may have seen it first
 			}
 		}
 	}
