@@ -3,6 +3,7 @@ package nixl
 // Agent is one end of the fabric. Methods are safe for use by several
 // goroutines; those of one [Transfer] are not.
 type Agent interface {
+	// Name returns the name that peers know the agent by. It does not change.
 	Name() string
 
 	// Register makes memory reachable for transfers: by this agent as local,
@@ -42,6 +43,7 @@ type Agent interface {
 
 // Registration is memory that an agent has registered.
 type Registration interface {
+	// Regions returns a copy of the regions that were registered.
 	Regions() []Descriptor
 	// Close takes the registration back. It is refused with [ErrBusy] while a
 	// transfer of this agent that uses the memory is in flight, and with
@@ -56,6 +58,8 @@ type Registration interface {
 // Transfer is one request, posted any number of times, one at a time. It keeps
 // its agent and the registrations that it uses alive.
 type Transfer interface {
+	// Spec returns the transfer's own copy of what it was made from. It is not
+	// to be changed.
 	Spec() *Spec
 
 	// Post hands the transfer to the transport and returns without waiting for
@@ -73,4 +77,13 @@ type Transfer interface {
 	// transfer is in flight, since releasing would not stop it. A second Close
 	// does nothing.
 	Close() error
+}
+
+// Owned is implemented by transfers that can tell whose they are, so that one
+// who polls through an agent can refuse the transfer of another.
+type Owned interface {
+	// Agent returns the agent whose NewTransfer made the transfer: the same
+	// value, so that == tells. It works after the transfer and the agent have
+	// been closed.
+	Agent() Agent
 }

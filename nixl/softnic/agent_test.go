@@ -73,3 +73,18 @@ func TestBadAgents(t *testing.T) {
 	require.NoError(t, x.wait(tr))
 	require.Equal(t, "to itself", string(x.dm.Bytes()[:9]))
 }
+
+func TestTransferTellsItsAgent(t *testing.T) {
+	x := newPair(t, vtime.NewVirtual(vtime.Options{}), softnic.Options{})
+	tr := x.transfer(x.spec(nixl.Read, 0, 1, 64))
+	o, ok := tr.(nixl.Owned)
+	require.True(t, ok)
+	require.True(t, o.Agent() == x.d)
+	require.False(t, o.Agent() == x.p)
+	require.NoError(t, tr.Close())
+	require.NoError(t, x.d.Close())
+	require.True(t, o.Agent() == x.d, "after both were closed")
+	next, err := x.f.Restart("p")
+	require.NoError(t, err)
+	require.False(t, next == x.p, "another life is another agent")
+}

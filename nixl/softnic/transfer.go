@@ -7,7 +7,7 @@ import (
 	"github.com/kvgate/kvgate/nixl"
 )
 
-// transfer implements nixl.Transfer.
+// transfer implements nixl.Transfer and nixl.Owned.
 type transfer struct {
 	a    *agent
 	spec nixl.Spec
@@ -75,7 +75,8 @@ func (a *agent) NewTransfer(s nixl.Spec) (nixl.Transfer, error) {
 	return t, nil
 }
 
-func (t *transfer) Spec() *nixl.Spec { return &t.spec }
+func (t *transfer) Spec() *nixl.Spec  { return &t.spec }
+func (t *transfer) Agent() nixl.Agent { return t.a }
 
 // Post charges the caller in two parts, for the request and then for its
 // entries: entries leave while later ones are still being posted.
