@@ -1,7 +1,7 @@
 // Package nixl moves bytes between the memory of agents: registered regions,
 // one-sided reads and writes over descriptor lists, notifications. [Agent] and
-// [Transfer] are served by nixl/softnic, a fabric inside the process, and are
-// shaped so that NVIDIA's NIXL library can serve them too.
+// [Transfer] are served by nixl/libnixl, a binding of NVIDIA's NIXL library, and
+// by nixl/softnic, a fabric inside the process.
 //
 // What a caller has to know of any fabric:
 //   - An error is no proof of silence. Only errors for which [Quiet] holds prove
@@ -11,8 +11,8 @@
 //   - Nothing in flight can be taken back: closing the transfer, its
 //     registration, its peer or its agent is refused with [ErrBusy].
 //   - A posted transfer is in flight until [Transfer.Status] has told its end,
-//     and its notification leaves with that poll. [Wait] polls; [Inbox] keeps
-//     what arrives.
+//     and its notification leaves with that poll. [Wait] polls one, [Poller]
+//     any number, also to close what is in flight; [Inbox] keeps what arrives.
 //   - A restart, a removal and a lost connection each begin a new generation of
 //     the peer. Handles of an earlier one are refused.
 //

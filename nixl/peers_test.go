@@ -82,3 +82,47 @@ func TestSpecCheck(t *testing.T) {
 		require.True(t, Quiet(err))
 	}
 }
+
+// A peer that its agent had to learn anew keeps its generation; one that was
+// lost for good does not come back by it.
+func TestFoundAgain(t *testing.T) {
+	var p Peers
+	a, _, err := p.Add("a", "life")
+	require.NoError(t, err)
+	p.Lost(a)
+	require.ErrorIs(t, p.Check("", a), ErrNoPeer)
+	p.Found(a)
+	require.NoError(t, p.Check("", a))
+	p.Lost(a)
+	b, fresh, err := p.Add("a", "life")
+	require.NoError(t, err)
+	require.True(t, fresh)
+	p.Lost(b)
+	p.Found(a)
+	require.ErrorIs(t, p.Check("", b), ErrNoPeer, "an earlier generation")
+	require.ErrorIs(t, p.Check("", a), ErrStalePeer)
+	p.Found(Peer{"nobody", 1})
+	require.ErrorIs(t, p.Check("", Peer{"nobody", 1}), ErrNoPeer)
+}
+
+// Looking up one peer after another finds each.
+func TestPeersAreNotMixedUp(t *testing.T) {
+	var p Peers
+	var all []Peer
+	for _, n := range []string{"a", "b", "c"} {
+		q, _, err := p.Add(n, n)
+		require.NoError(t, err)
+		all = append(all, q)
+	}
+	for range 2 {
+		for i, q := range all {
+			require.NoError(t, p.Check("", q))
+			p.Begin(q)
+			_, _, busy := p.Current(all[(i+1)%3].Name)
+			require.Zero(t, busy)
+			_, _, busy = p.Current(q.Name)
+			require.Equal(t, 1, busy)
+			p.End(q)
+		}
+	}
+}

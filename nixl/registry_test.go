@@ -190,3 +190,19 @@ func TestRegistryRefusesWithoutEffect(t *testing.T) {
 	r.Clear()
 	require.Zero(t, r.Len())
 }
+
+func TestQuieted(t *testing.T) {
+	var r Registry
+	d := []Descriptor{{Addr: 4096, Len: 64}}
+	_, err := r.Add(DRAM, d)
+	require.NoError(t, err)
+	e := r.Entry(Region{DRAM, d[0]})
+	e.Begin()
+	e.End(false)
+	_, err = r.Remove(DRAM, d)
+	require.ErrorIs(t, err, ErrPoisoned)
+	r.Quieted()
+	require.Zero(t, e.Poisoned())
+	_, err = r.Remove(DRAM, d)
+	require.NoError(t, err)
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -36,10 +37,10 @@ func openGo(lib *libnixl.Library) (*golang, error) {
 	if g.mem, err = unix.Mmap(-1, 0, 2*most*descriptorBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE); err != nil {
 		return nil, err
 	}
-	if g.a, err = lib.NewAgent("go-a", libnixl.Config{}); err != nil {
+	if g.a, err = lib.NewAgent(context.Background(), "go-a", libnixl.Config{}); err != nil {
 		return nil, err
 	}
-	if g.b, err = lib.NewAgent("go-b", libnixl.Config{}); err != nil {
+	if g.b, err = lib.NewAgent(context.Background(), "go-b", libnixl.Config{}); err != nil {
 		return nil, errors.Join(err, g.a.Close())
 	}
 	base := uint64(uintptr(unsafe.Pointer(&g.mem[0])))

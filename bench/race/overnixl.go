@@ -51,7 +51,7 @@ func overNIXL(dev *sim.Device, p cuda.DevicePtr, n, size uint64) (t *transport, 
 		return t, err
 	}
 	// The gate waits by the device's clock.
-	if r.agent, err = lib.NewAgent("decode", libnixl.Config{Clock: dev.World()}); err != nil {
+	if r.agent, err = lib.NewAgent(context.Background(), "decode", libnixl.Config{Clock: dev.World()}); err != nil {
 		return t, err
 	}
 	t.agent = r.agent
@@ -154,7 +154,7 @@ func prefill(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	agent, err := lib.NewAgent("prefill", libnixl.Config{})
+	agent, err := lib.NewAgent(context.Background(), "prefill", libnixl.Config{})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package libnixl
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +42,7 @@ type Agent struct {
 	peers    nixl.Peers
 	remotes  map[string]*remote
 	past     map[string]map[string]bool // lives of a name that others followed
+	fetching map[string]bool            // names that FetchPeer is about
 	registry nixl.Registry
 	inFlight int
 	requests *Transfer          // those with a native request, linked
@@ -70,9 +72,11 @@ func zeroEnded(name string) []byte { return append([]byte(name), 0) }
 // entryData is what the agent keeps with a registered region.
 type entryData struct{ blob []byte }
 
-// NewAgent makes an agent and its backends. Starting a backend takes tenths of
-// a second. On error nothing is left.
-func (l *Library) NewAgent(name string, c Config) (*Agent, error) {
+// NewAgent makes an agent and its backends, which takes tenths of a second and,
+// with a transport that hangs, for ever: when ctx is done it returns ctx's
+// cause, and closes the agent should it still come about. On error nothing else
+// is left.
+func (l *Library) NewAgent(ctx context.Context, name string, c Config) (*Agent, error) {
 	if err := c.check(name); err != nil {
 		return nil, err
 	}
@@ -82,9 +86,45 @@ func (l *Library) NewAgent(name string, c Config) (*Agent, error) {
 	if c.Backends == nil {
 		c.Backends = []BackendConfig{{Plugin: "UCX"}}
 	}
+	if ctx.Done() == nil {
+		return l.newAgent(name, c)
+	}
+	var made struct {
+		sync.Mutex
+		a            *Agent
+		err          error
+		done, orphan bool
+	}
+	c.Clock.Go("new NIXL agent "+name, func() {
+		a, err := l.newAgent(name, c)
+		made.Lock()
+		made.a, made.err, made.done = a, err, true
+		orphan := made.orphan
+		made.Unlock()
+		if orphan && err == nil {
+			_ = a.Close() // nobody is left to be told
+		}
+		c.Clock.Notify()
+	})
+	ready := clock.Func("new NIXL agent "+name, func() bool {
+		made.Lock()
+		defer made.Unlock()
+		return made.done
+	})
+	err := c.Clock.WaitUntil(ctx, ready, clock.Never)
+	made.Lock()
+	defer made.Unlock()
+	if made.done { // that wins over ctx
+		return made.a, made.err
+	}
+	made.orphan = true
+	return nil, err
+}
+
+func (l *Library) newAgent(name string, c Config) (*Agent, error) {
 	a := &Agent{
 		lib: l, d: l.d, name: name, selfName: zeroEnded(name), cfg: c, clk: c.Clock,
-		remotes: map[string]*remote{}, past: map[string]map[string]bool{},
+		remotes: map[string]*remote{}, past: map[string]map[string]bool{}, fetching: map[string]bool{},
 		lists: map[*List]struct{}{}, views: map[*View]struct{}{},
 	}
 	var err error

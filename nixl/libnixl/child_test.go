@@ -165,7 +165,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	a, err := l.NewAgent(os.Getenv(nameVariable), Config{})
+	a, err := l.NewAgent(context.Background(), os.Getenv(nameVariable), Config{})
 	if err != nil {
 		return err
 	}

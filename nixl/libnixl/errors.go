@@ -47,6 +47,9 @@ func sentinel(s status) error {
 //	-1                                                      ErrInvalid
 //	everything else                                         ErrBackend
 //
+// Over shared memory there is no connection that could fail: the end of the peer
+// shows as an ErrBackend of each post, until the peer is removed.
+//
 // The library drops a peer when it has seen its connection fail. With
 // ErrDisconnected the peer is lost here too, and its generation over. None of
 // these errors is quiet.

@@ -3,10 +3,12 @@ package libnixl
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
@@ -27,7 +29,7 @@ func etcd(t *testing.T) string {
 	client, peers := "http://"+freePort(t).String(), "http://"+freePort(t).String()
 	c := exec.Command(exe, "--name=one", "--data-dir="+t.TempDir(), "--listen-client-urls="+client, "--advertise-client-urls="+client,
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=one="+peers)
-	c.Env = append(os.Environ(), "ETCD_UNSUPPORTED_ARCH=arm64")
+	c.Env = append(os.Environ(), "ETCD_UNSUPPORTED_ARCH="+runtime.GOARCH)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	require.NoError(t, c.Start())
@@ -153,5 +155,50 @@ func TestThreeProcessesMeetInEtcd(t *testing.T) {
 		back := gone.fetch(t, nodes[i].name)
 		gone.read(t, back, uint64(i)+1)
 		require.True(t, bytes.Equal(nodes[i].view[:page], gone.view[(i+1)*page:][:page]))
+	}
+	// Crashes, without a word to etcd: the others notice when they use it, and
+	// fetch what it publishes next.
+	before := nodes[0].fetch(t, gone.name)
+	x, err := nodes[0].NewTransfer(nixl.Spec{
+		Peer:   before,
+		Local:  []nixl.Descriptor{{Addr: childMemory, Len: page}},
+		Remote: []nixl.Descriptor{{Addr: childMemory, Len: page}},
+	})
+	require.NoError(t, err)
+	gone.kill()
+	err = x.Post()
+	if err == nil {
+		err = nodes[0].done(x)
+	}
+	require.Error(t, err)
+	require.False(t, nixl.Quiet(err))
+	if !errors.Is(err, nixl.ErrDisconnected) {
+		// Over shared memory nobody sees a connection fail: reading the memory
+		// of a process that is gone does. The peer is to be removed then.
+		require.ErrorIs(t, err, nixl.ErrBackend)
+		require.NoError(t, nodes[0].RemovePeer(before))
+	}
+	gone.again()
+	gone.publish(t)
+	// What etcd has may be of the life before until the new one has arrived.
+	for clk := clock.Wall(); ; {
+		p := nodes[0].fetch(t, gone.name)
+		require.Greater(t, p.Generation, before.Generation)
+		x, err := nodes[0].NewTransfer(nixl.Spec{
+			Peer:   p,
+			Local:  []nixl.Descriptor{{Addr: childMemory + page, Len: page}},
+			Remote: []nixl.Descriptor{{Addr: childMemory, Len: page}},
+		})
+		if err == nil {
+			err = x.Post()
+		}
+		if err == nil {
+			err = nodes[0].done(x)
+		}
+		if err == nil {
+			break
+		}
+		require.Less(t, clk.Now(), patience, err)
+		_ = nodes[0].RemovePeer(p)
 	}
 }

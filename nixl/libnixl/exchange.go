@@ -79,29 +79,26 @@ func (a *Agent) FetchPeer(ctx context.Context, name string, from netip.AddrPort,
 	if name == a.name {
 		return nixl.Peer{}, nixl.Refuse(op, name, nixl.ErrInvalid, "an agent can not fetch itself")
 	}
-	a.peersMu.Lock()
-	defer a.peersMu.Unlock()
-	p, known, err := a.alreadyFetched(op, name)
+	p, known, err := a.beginFetch(op, name)
 	if known || err != nil {
 		return p, err
 	}
-	ask := func() error {
-		return a.exchange(op, name, from, func(opt handle) (status, error) { return a.d.fetch(a.h, name, opt) })
-	}
+	defer a.endFetch(name)
 	var next time.Duration
 	for {
 		// What is not published yet has to be asked for again.
 		if now := a.clk.Now(); now >= next {
-			if err := ask(); err != nil {
+			err := a.exchange(op, name, from, func(opt handle) (status, error) { return a.d.fetch(a.h, name, opt) })
+			if err != nil {
 				return nixl.Peer{}, err
 			}
 			next = now + askAgain
 		}
-		s, err := a.known(op, name)
+		known, err := a.known(op, name)
 		if err != nil {
 			return nixl.Peer{}, err
 		}
-		if s {
+		if known {
 			return a.meetFetched(name)
 		}
 		if a.clk.Now() >= deadline {
@@ -111,6 +108,29 @@ func (a *Agent) FetchPeer(ctx context.Context, name string, from netip.AddrPort,
 			return nixl.Peer{}, err
 		}
 	}
+}
+
+// beginFetch settles what is known of the name and keeps others from it, unless
+// the peer is known already or the name is taken.
+func (a *Agent) beginFetch(op, name string) (p nixl.Peer, known bool, err error) {
+	a.peersMu.Lock()
+	defer a.peersMu.Unlock()
+	if p, known, err = a.alreadyFetched(op, name); known || err != nil {
+		return p, known, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fetching[name] {
+		return p, false, nixl.Refuse(op, name, nixl.ErrBusy, "it is being fetched")
+	}
+	a.fetching[name] = true
+	return p, false, nil
+}
+
+func (a *Agent) endFetch(name string) {
+	a.mu.Lock()
+	delete(a.fetching, name)
+	a.mu.Unlock()
 }
 
 const (

@@ -30,7 +30,7 @@ func init() {
 		}
 		memory := make([]byte, 1<<16)
 		named := func(name string, off int, end bool) error {
-			a, err := l.NewAgent(name, Config{})
+			a, err := l.NewAgent(context.Background(), name, Config{})
 			if err != nil {
 				return err
 			}

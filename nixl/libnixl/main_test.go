@@ -1,6 +1,7 @@
 package libnixl
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -84,7 +85,7 @@ func all(b conformance.Buffer) []nixl.Descriptor {
 // agent makes an agent that the test closes at its end.
 func agent(t testing.TB, name string, c Config) *Agent {
 	t.Helper()
-	a, err := library(t).NewAgent(name, c)
+	a, err := library(t).NewAgent(context.Background(), name, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	return a

@@ -1,6 +1,7 @@
 package libnixl
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -120,7 +121,7 @@ int nixl_capi_get_local_md(void *a, void **d, unsigned long *n) { return -1; }`)
 	require.NoError(t, err)
 	require.Equal(t, so, l.Path())
 	require.Empty(t, l.Version())
-	a, err := l.NewAgent("a", Config{Backends: []BackendConfig{}})
+	a, err := l.NewAgent(context.Background(), "a", Config{Backends: []BackendConfig{}})
 	require.NoError(t, err)
 	_, err = a.Metadata()
 	require.ErrorIs(t, err, nixl.ErrInvalid, "what is there works")

@@ -223,6 +223,36 @@ func TestPeerKilledInMidTransfer(t *testing.T) {
 	require.NoError(t, c.regA.Close())
 }
 
+// Over shared memory a post is a copy, which fails when the process is gone: no
+// connection is there to tell. Even so nothing is taken for quiet.
+func TestPeerKilledOverSharedMemory(t *testing.T) {
+	const size = 1 << 20
+	c := newCouple(t, size)
+	move := func() error {
+		x, err := c.a.NewTransfer(nixl.Spec{Peer: c.peer, Local: all(c.bufA), Remote: all(c.bufB), Notification: []byte("read")})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, x.Close()) }()
+		if err := x.Post(); err != nil {
+			return err
+		}
+		return wait(t, c.a, x)
+	}
+	require.NoError(t, move())
+	c.b.kill()
+	err := move()
+	require.Error(t, err)
+	require.False(t, nixl.Quiet(err))
+	require.True(t, errors.Is(err, nixl.ErrBackend) || errors.Is(err, nixl.ErrDisconnected), "%v", err)
+	require.ErrorIs(t, c.regA.Close(), nixl.ErrPoisoned)
+	require.NoError(t, c.a.Recover(c.peer))
+	c.b.again()
+	c.meet(t)
+	pattern(c.bufB.Data, 3)
+	require.NoError(t, move())
+	require.True(t, bytes.Equal(c.bufA.Data, c.bufB.Data))
+	require.NoError(t, c.regA.Close())
+}
+
 // The initiator is killed in mid write: the target lives on and serves its next
 // life, and no message of the first one comes.
 func TestInitiatorKilledInMidTransfer(t *testing.T) {
@@ -272,7 +302,7 @@ func init() {
 		made := make(chan error, 3)
 		for i := range cap(made) {
 			go func() {
-				a, err := l.NewAgent(fmt.Sprintf("agent %d of %d", i, os.Getpid()), Config{})
+				a, err := l.NewAgent(context.Background(), fmt.Sprintf("agent %d of %d", i, os.Getpid()), Config{})
 				if err == nil {
 					_, err = a.Metadata()
 					err = errors.Join(err, a.Close())

@@ -80,10 +80,10 @@ func loaded() (a, b *Agent, move func() error, l *Library, err error) {
 	if l, err = childLibrary(); err != nil {
 		return
 	}
-	if a, err = l.NewAgent("decode", Config{}); err != nil {
+	if a, err = l.NewAgent(context.Background(), "decode", Config{}); err != nil {
 		return
 	}
-	if b, err = l.NewAgent("prefill", Config{}); err != nil {
+	if b, err = l.NewAgent(context.Background(), "prefill", Config{}); err != nil {
 		return
 	}
 	const size = 4 << 20

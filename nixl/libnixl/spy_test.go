@@ -1,6 +1,7 @@
 package libnixl
 
 import (
+	"context"
 	"sync"
 	"testing"
 
@@ -26,7 +27,7 @@ func spied(t testing.TB, name string, c Config) (*Agent, *spy) {
 	t.Helper()
 	l := library(t)
 	s := &spy{driver: l.d, calls: map[string]int{}}
-	a, err := (&Library{d: s, path: l.path, plugins: l.plugins}).NewAgent(name, c)
+	a, err := (&Library{d: s, path: l.path, plugins: l.plugins}).NewAgent(context.Background(), name, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	return a, s

@@ -2,6 +2,7 @@ package libnixl
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
@@ -66,7 +67,7 @@ func TestConfig(t *testing.T) {
 		"no plugin":     {"a", Config{Backends: []BackendConfig{{}}}},
 		"zero in value": {"a", Config{Backends: []BackendConfig{{"UCX", map[string]string{"x": "\x00"}}}}},
 	} {
-		_, err := l.NewAgent(c.agent, c.c)
+		_, err := l.NewAgent(context.Background(), c.agent, c.c)
 		require.Error(t, err, name)
 		quiet(t, err, nixl.ErrInvalid)
 	}
@@ -276,3 +277,33 @@ func TestViewsNeedADevice(t *testing.T) {
 	_, err = p.a.RemoteView(nixl.DRAM, []RemoteDescriptor{{all(p.bufB)[0], "nobody"}})
 	quiet(t, err, nixl.ErrNoPeer)
 }
+
+// An agent that hangs while it is made does not hang its maker, and does not
+// stay once it is made.
+func TestNewAgentGivesUp(t *testing.T) {
+	l := library(t)
+	hang := make(chan struct{})
+	s := &spy{driver: l.d, calls: map[string]int{}}
+	s.onCreateAgent = func() (status, bool) { <-hang; return 0, false }
+	ctx, cancel := context.WithCancelCause(context.Background())
+	clk := clock.Wall()
+	clk.Go("cancel", func() {
+		_ = clk.Sleep(context.Background(), 10*time.Millisecond)
+		cancel(errImpatient)
+	})
+	_, err := (&Library{d: s, path: l.path}).NewAgent(ctx, "decode", Config{})
+	require.ErrorIs(t, err, errImpatient)
+	require.Zero(t, s.count("destroy agent"))
+	close(hang)
+	for s.count("destroy agent") == 0 {
+		require.Less(t, clk.Now(), patience)
+		require.NoError(t, clk.Sleep(context.Background(), time.Millisecond))
+	}
+	alive, stop := context.WithCancel(context.Background())
+	defer stop()
+	a, err := l.NewAgent(alive, "decode", Config{})
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+}
+
+var errImpatient = errors.New("impatient")
