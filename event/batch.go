@@ -22,6 +22,7 @@ type Batch struct {
 	waits []int32 // slots of the events that commands wait for
 	err   error   // what Submit will return
 	spent bool
+	uses  uint64
 }
 
 type batchMark struct {
@@ -152,6 +153,7 @@ func (b *Batch) addWait(s cuda.Stream, slot int32) {
 // errors that Record kept for Submit mean that nothing was submitted; after
 // ErrOrder alone Submit may be tried again.
 func (b *Batch) Submit() error {
+	b.uses++
 	r := b.r
 	if b.spent {
 		return fmt.Errorf("event: submit: %w", ErrSpent)
@@ -239,9 +241,17 @@ func (b *Batch) dropWaits() {
 	b.waits = b.waits[:0]
 }
 
+// Uses counts the calls of Submit and Reset, so that whoever lends the batch to
+// a function can see that it was used up or emptied meanwhile.
+func (b *Batch) Uses() uint64 { return b.uses }
+
+// Spent reports whether the batch was submitted and not reset since.
+func (b *Batch) Spent() bool { return b.spent }
+
 // Reset empties the batch and keeps its memory. Marks that were not submitted
 // are lost.
 func (b *Batch) Reset() {
+	b.uses++
 	if !b.spent && len(b.marks)+len(b.waits) > 0 {
 		b.r.mu.Lock()
 		for _, m := range b.marks {

@@ -32,15 +32,19 @@ type noopAgent struct {
 func (a *noopAgent) Activity() uint64 { return a.activity.Load() }
 
 type noopTransfer struct {
-	agent *noopAgent
-	spec  nixl.Spec
-	local [1]nixl.Descriptor
+	posted atomic.Bool
+	agent  *noopAgent
+	spec   nixl.Spec
+	local  [1]nixl.Descriptor
 }
 
 func (t *noopTransfer) Spec() *nixl.Spec { return &t.spec }
-func (t *noopTransfer) Post() error      { return nil }
-func (t *noopTransfer) Close() error     { return nil }
+func (t *noopTransfer) Post() error      { t.posted.Store(true); return nil }
+func (t *noopTransfer) Close() error     { t.posted.Store(false); return nil }
 func (t *noopTransfer) Status() (nixl.Status, error) {
+	if !t.posted.Load() {
+		return nixl.Idle, nil
+	}
 	if t.agent.done.Load() {
 		return nixl.Done, nil
 	}

@@ -95,6 +95,7 @@ type Gate struct {
 	unmarks []*stream.Stream               // whose last mark was not recorded
 
 	launches []core.LaunchID // asked for, not carried out
+	started  []started
 	batch    *stream.Batch
 	fences   []launched // what batch holds
 
@@ -171,6 +172,9 @@ func (g *Gate) init(o Options) (err error) {
 		if gp.table, err = kernels.NewTable(g.reg.Device(), p.Table); err != nil {
 			return fmt.Errorf("loadgate: pool %d (%s): %w", i, p.Name, err)
 		}
+		if err = g.check(i, &gp); err != nil {
+			return errors.Join(err, gp.table.Close())
+		}
 		g.pools = append(g.pools, gp)
 		pools = append(pools, core.Pool{Name: p.Name, Blocks: p.Table.Blocks, BlockBytes: p.Table.Bytes(),
 			HasNull: !p.Table.RealNull, NeedsZero: p.NeedsZero})
@@ -190,6 +194,31 @@ func (g *Gate) init(o Options) (err error) {
 	g.feed = g.reg.NewFeed()
 	if o.Agent != nil {
 		g.posters = newPosters(g.clk, max(1, o.Posters), max(1, o.PerPeer))
+	}
+	return nil
+}
+
+// check refuses a pool whose memory another pool has, and a template that does
+// not fit its rows.
+func (g *Gate) check(i int, p *pool) error {
+	for k := range g.pools {
+		if b, ok := p.where.Meets(g.pools[k].where); ok {
+			return fmt.Errorf("loadgate: pool %d (%s): block %d lies in the memory of pool %d (%s): %w",
+				i, p.Name, b, k, g.pools[k].Name, core.ErrInvalid)
+		}
+	}
+	if p.Template == 0 {
+		return nil
+	}
+	if p.where.Overlapping() {
+		return fmt.Errorf("loadgate: pool %d (%s): pages overlap, so that a template gives bytes two values: %w", i, p.Name, core.ErrInvalid)
+	}
+	base, size, err := g.reg.Device().AllocRange(p.Template)
+	if err != nil {
+		return fmt.Errorf("loadgate: pool %d (%s): template: %w", i, p.Name, err)
+	}
+	if left := uint64(base) + size - uint64(p.Template); left < p.Table.Bytes() {
+		return fmt.Errorf("loadgate: pool %d (%s): template of %d bytes for rows of %d: %w", i, p.Name, left, p.Table.Bytes(), core.ErrInvalid)
 	}
 	return nil
 }

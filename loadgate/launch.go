@@ -19,7 +19,8 @@ type launched struct {
 	id          core.LaunchID
 	stream      *stream.Stream
 	fence       event.Fence
-	first, last int // its kernels are the commands from first to before last
+	begin       int // its waits are the commands from begin on,
+	first, last int // its kernels those from first to before last
 }
 
 // Zero asks for blocks to be zeroed, or reset. The launch goes out with the
@@ -33,7 +34,7 @@ type launched struct {
 func (g *Gate) Zero(r ZeroRequest) error {
 	g.mu.Lock()
 	defer g.unlock()
-	if err := g.catchUp(); err != nil {
+	if err := g.ready("zero"); err != nil {
 		return err
 	}
 	err := g.core.Zero(r)
@@ -53,18 +54,18 @@ func (g *Gate) flush() error {
 		return nil
 	}
 	g.batch.Reset()
-	g.addLaunches(g.batch)
-	return g.submit(g.batch)
+	bad := g.addLaunches(g.batch)
+	return errors.Join(bad, g.submit(g.batch))
 }
 
 // submit hands a batch over and tells the core what became of its launches.
 func (g *Gate) submit(b *stream.Batch) error {
 	err := b.Submit()
-	accepted := b.Len()
+	accepted, refused := b.Len(), false // refused: the device did not take a command
 	if err != nil {
 		accepted = 0
 		var se *cuda.SubmitError
-		if errors.As(err, &se) {
+		if refused = errors.As(err, &se); refused {
 			accepted = se.Index
 		}
 	}
@@ -81,8 +82,11 @@ func (g *Gate) submit(b *stream.Batch) error {
 		case l.first < accepted:
 			g.unmarked(l.stream)
 			_ = g.core.LaunchFailed(l.id, l.fence.Point(), err)
-		default:
+		case l.begin <= accepted && refused:
 			_ = g.core.LaunchFailed(l.id, kv.Point{}, err)
+		default:
+			// Something else in the batch was refused: it is still to be launched.
+			g.launches = append(g.launches, l.id)
 		}
 	}
 	g.fences = g.fences[:0]
@@ -104,14 +108,15 @@ func (g *Gate) noteLaunch(l *launched) {
 }
 
 // addLaunches puts the launches that the core has asked for into a batch, each
-// with its waits and its mark.
-func (g *Gate) addLaunches(b *stream.Batch) {
+// with its waits and its mark. The error is of those that can not be launched;
+// the others are in.
+func (g *Gate) addLaunches(b *stream.Batch) (bad error) {
 	for _, id := range g.launches {
 		ln, err := g.core.Launch(id)
 		if err != nil {
 			continue
 		}
-		l := launched{id: id, stream: g.streamOf(ln.Where)}
+		l := launched{id: id, stream: g.streamOf(ln.Where), begin: b.Len()}
 		err = g.addWaits(b, l.stream, ln.Waits)
 		l.first = b.Len()
 		if err == nil {
@@ -119,6 +124,7 @@ func (g *Gate) addLaunches(b *stream.Batch) {
 		}
 		l.last = b.Len()
 		if err != nil {
+			bad = errors.Join(bad, fmt.Errorf("loadgate: %v of pool %d: %w", ln.Filling, ln.Pool, err))
 			_ = g.core.LaunchFailed(id, kv.Point{}, err)
 			continue
 		}
@@ -126,6 +132,7 @@ func (g *Gate) addLaunches(b *stream.Batch) {
 		g.fences = append(g.fences, l)
 	}
 	g.launches = g.launches[:0]
+	return bad
 }
 
 func (g *Gate) streamOf(w core.Where) *stream.Stream {

@@ -34,6 +34,14 @@ func (g *Gate) progress(budget int) (int, error) {
 	return n, err
 }
 
+// ready refuses work for a gate that is closed, and brings it up to date.
+func (g *Gate) ready(op string) error {
+	if g.closed {
+		return fmt.Errorf("loadgate: %s: %w", op, ErrClosed)
+	}
+	return g.catchUp()
+}
+
 // catchUp tells the core how far the device has got, and what time it is.
 func (g *Gate) catchUp() error {
 	if err := g.core.Dead(); err != nil {

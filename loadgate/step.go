@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
@@ -27,6 +28,9 @@ func (g *Gate) GiveUp(p Plan) error {
 	g.mu.Lock()
 	defer g.unlock()
 	err := g.core.GiveUp(p)
+	if err == nil {
+		g.started = slices.DeleteFunc(g.started, func(s started) bool { return s.plan == p })
+	}
 	g.act()
 	return err
 }
@@ -42,7 +46,8 @@ func (g *Gate) GiveUp(p Plan) error {
 // streams, the plan is open as before. When a part did, the plan is closed and
 // the error a *[cuda.SubmitError].
 //
-// launch must not call the gate.
+// launch adds commands, waits and marks to the batch, and does nothing else with
+// it. It must not call the gate.
 func (g *Gate) Submit(p Plan, launch func(*stream.Batch) error, streams ...*stream.Stream) (event.Fence, error) {
 	g.mu.Lock()
 	defer g.unlock()
@@ -56,19 +61,12 @@ func (g *Gate) Submit(p Plan, launch func(*stream.Batch) error, streams ...*stre
 	b := g.batch
 	first := b.Len()
 	if launch != nil {
-		if err := launch(b); err != nil {
-			g.abandon()
-			_ = g.core.Unbegin(p)
+		if err := g.fill(p, launch, streams); err != nil {
 			return event.Fence{}, err
 		}
 	}
-	g.marks, g.points = g.marks[:0], g.points[:0]
-	for _, s := range streams {
-		f := b.Record(s)
-		g.marks = append(g.marks, f)
-		g.points = append(g.points, f.Point())
-	}
-	last := b.Len() - len(streams)
+	last := b.Len()
+	g.mark(streams)
 	err = g.submit(b)
 	if err == nil {
 		err = g.core.Submitted(p, g.points...)
@@ -90,6 +88,73 @@ func (g *Gate) Submit(p Plan, launch func(*stream.Batch) error, streams ...*stre
 	return g.marks[0], err
 }
 
+// fill lets the engine add the step's commands. When that fails, panics or
+// takes the batch away from under the gate, everything is as before.
+func (g *Gate) fill(p Plan, launch func(*stream.Batch) error, streams []*stream.Stream) (err error) {
+	uses, filled := g.batch.Uses(), false
+	defer func() {
+		if !filled {
+			g.abandon()
+			_ = g.core.Unbegin(p)
+			g.act()
+		}
+	}()
+	if err := launch(g.batch); err != nil {
+		return err
+	}
+	if g.batch.Uses() == uses {
+		filled = true
+		return nil
+	}
+	filled = true
+	return g.usurped(p, streams)
+}
+
+// usurped sorts out what became of a batch that the engine's function reset or
+// submitted by itself. If the step may run, its plan is closed behind a fresh
+// mark.
+func (g *Gate) usurped(p Plan, streams []*stream.Stream) error {
+	ran := false
+	for i := range g.fences {
+		l := &g.fences[i]
+		switch l.fence.State() {
+		case event.Recorded, event.Fired:
+			ran = true
+			g.noteLaunch(l)
+			_ = g.core.Launched(l.id, l.fence.Point())
+		default:
+			g.launches = append(g.launches, l.id)
+		}
+	}
+	g.fences = g.fences[:0]
+	spent := g.batch.Spent()
+	g.batch.Reset()
+	if !ran && !spent {
+		_ = g.core.Unbegin(p)
+		g.act()
+		return fmt.Errorf("loadgate: the step's function reset the batch: %w", core.ErrInvalid)
+	}
+	g.mark(streams)
+	if err := g.batch.Submit(); err != nil {
+		for _, s := range streams {
+			g.unmarked(s)
+		}
+	}
+	_ = g.core.Submitted(p, g.points...)
+	g.act()
+	return fmt.Errorf("loadgate: the step's function submitted the batch; its plan is closed: %w", core.ErrInvalid)
+}
+
+// mark adds a mark on each stream of a step to the batch.
+func (g *Gate) mark(streams []*stream.Stream) {
+	g.marks, g.points = g.marks[:0], g.points[:0]
+	for _, s := range streams {
+		f := g.batch.Record(s)
+		g.marks = append(g.marks, f)
+		g.points = append(g.points, f.Point())
+	}
+}
+
 // Start prepares a planned step that is launched by other means than a batch: a
 // graph, or an engine's own calls. It submits the zeroing that is due and the
 // waits for what the step needs; the step is then launched on the streams, and
@@ -109,7 +174,32 @@ func (g *Gate) Start(p Plan, streams ...*stream.Stream) error {
 		g.act()
 		return err
 	}
+	g.started = append(g.started, started{p, append([]*stream.Stream(nil), streams...)})
 	return nil
+}
+
+// started is a step between Start and Finish.
+type started struct {
+	plan    Plan
+	streams []*stream.Stream
+}
+
+// finishes refuses to finish a step that was not started, or without a mark on
+// each of the streams that it was started on.
+func (g *Gate) finishes(p Plan, streams []*stream.Stream) error {
+	for i := range g.started {
+		if g.started[i].plan != p {
+			continue
+		}
+		for _, s := range g.started[i].streams {
+			if !slices.Contains(streams, s) {
+				return fmt.Errorf("loadgate: finish %v: it was started on %v too: %w", p, s, core.ErrInvalid)
+			}
+		}
+		g.started = slices.Delete(g.started, i, i+1)
+		return nil
+	}
+	return fmt.Errorf("loadgate: finish %v: it was not started: %w", p, core.ErrState)
 }
 
 // Finish marks the streams of a step that [Gate.Start] began, and closes its
@@ -122,13 +212,11 @@ func (g *Gate) Finish(p Plan, streams ...*stream.Stream) (event.Fence, error) {
 	if err != nil {
 		return event.Fence{}, err
 	}
-	g.batch.Reset()
-	g.marks, g.points = g.marks[:0], g.points[:0]
-	for _, s := range streams {
-		f := g.batch.Record(s)
-		g.marks = append(g.marks, f)
-		g.points = append(g.points, f.Point())
+	if err := g.finishes(p, streams); err != nil {
+		return event.Fence{}, err
 	}
+	g.batch.Reset()
+	g.mark(streams)
 	if err := g.core.Submitted(p, g.points...); err != nil {
 		g.batch.Reset()
 		return event.Fence{}, err
@@ -158,7 +246,7 @@ func (g *Gate) orOwn(streams []*stream.Stream) ([]*stream.Stream, error) {
 
 // begin fills the batch up to where the step's own commands go.
 func (g *Gate) begin(p Plan, streams []*stream.Stream) error {
-	if err := g.catchUp(); err != nil {
+	if err := g.ready("submit"); err != nil {
 		return err
 	}
 	err := g.core.Prepare(p)
@@ -175,8 +263,11 @@ func (g *Gate) begin(p Plan, streams []*stream.Stream) error {
 	}
 	b := g.batch
 	b.Reset()
-	g.addLaunches(b)
+	err = g.addLaunches(b)
 	for _, s := range streams {
+		if err != nil {
+			break
+		}
 		if err = g.addWaits(b, s, waits); err != nil {
 			break
 		}
@@ -228,7 +319,7 @@ func (g *Gate) abandon() {
 func (g *Gate) EndStep() error {
 	g.mu.Lock()
 	defer g.unlock()
-	if err := g.catchUp(); err != nil {
+	if err := g.ready("end step"); err != nil {
 		return err
 	}
 	err := g.flush()
@@ -288,7 +379,7 @@ func (g *Gate) newest(p kv.PoolID, ts []kv.Tenancy) (event.Fence, error) {
 func (g *Gate) Flush() error {
 	g.mu.Lock()
 	defer g.unlock()
-	if err := g.catchUp(); err != nil {
+	if err := g.ready("flush"); err != nil {
 		return err
 	}
 	return g.flush()

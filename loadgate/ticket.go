@@ -98,9 +98,6 @@ func (g *Gate) Store(h Holder, t nixl.Transfer) (*Ticket, error) { return g.tran
 func (g *Gate) transfer(kind core.Kind, h Holder, tr nixl.Transfer) (*Ticket, error) {
 	g.mu.Lock()
 	defer g.unlock()
-	if g.closed {
-		return nil, fmt.Errorf("loadgate: %v: %w", kind, ErrClosed)
-	}
 	if g.agent == nil {
 		return nil, fmt.Errorf("loadgate: %v: the gate has no agent: %w", kind, core.ErrInvalid)
 	}
@@ -111,10 +108,13 @@ func (g *Gate) transfer(kind core.Kind, h Holder, tr nixl.Transfer) (*Ticket, er
 	if want := nixl.Read; kind == core.Store && spec.Op != nixl.Write || kind == core.Load && spec.Op != want {
 		return nil, fmt.Errorf("loadgate: %v by a %v: %w", kind, spec.Op, core.ErrInvalid)
 	}
+	if err := g.ours(kind, tr); err != nil {
+		return nil, err
+	}
 	if err := g.locate(kind, spec); err != nil {
 		return nil, err
 	}
-	if err := g.catchUp(); err != nil {
+	if err := g.ready(kind.String()); err != nil {
 		return nil, err
 	}
 	r := core.TransferRequest{Kind: kind, Holder: h, Peer: g.peer(spec.Peer), Pieces: g.pieces}
@@ -139,6 +139,18 @@ func (g *Gate) transfer(kind core.Kind, h Holder, tr nixl.Transfer) (*Ticket, er
 	}
 	g.act()
 	return t, nil
+}
+
+// ours refuses transfers of another agent, which nobody would poll, and those
+// that are under way already.
+func (g *Gate) ours(kind core.Kind, tr nixl.Transfer) error {
+	if o, ok := tr.(nixl.Owned); ok && o.Agent() != g.agent {
+		return fmt.Errorf("loadgate: %v: a transfer of agent %s, not of %s: %w", kind, o.Agent().Name(), g.agent.Name(), core.ErrInvalid)
+	}
+	if status, _ := tr.Status(); status == nixl.InProgress {
+		return fmt.Errorf("loadgate: %v: the transfer is posted already: %w", kind, nixl.ErrBusy)
+	}
+	return nil
 }
 
 func (g *Gate) ticket() *Ticket {

@@ -3,8 +3,10 @@ package loadgate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/loadgate/core"
@@ -14,7 +16,18 @@ import (
 // engine that waits for a step's output waits here, so that held loads leave
 // when they can. It returns ctx's cause when ctx is done, and the device's
 // error when that died.
+//
+// A fence of another registry is refused, and one whose batch has not been
+// submitted, with [cuda.ErrNotRecorded]: nobody could say whether it ever fires.
 func (g *Gate) WaitFence(ctx context.Context, f event.Fence) error {
+	if !f.Done() {
+		if _, err := g.reg.Fence(f.Point()); err != nil {
+			return err
+		}
+		if f.State() == event.Created {
+			return fmt.Errorf("loadgate: wait for %v: %w", f, cuda.ErrNotRecorded)
+		}
+	}
 	return g.wait(ctx, &gateWait{g: g, f: f})
 }
 

@@ -56,3 +56,9 @@ func (b *Batch) Submit() error { return b.b.Submit() }
 // Reset empties the batch and keeps its memory. Marks that were not submitted
 // are lost.
 func (b *Batch) Reset() { b.b.Reset() }
+
+// Uses counts the calls of Submit and Reset; see [event.Batch.Uses].
+func (b *Batch) Uses() uint64 { return b.b.Uses() }
+
+// Spent reports whether the batch was submitted and not reset since.
+func (b *Batch) Spent() bool { return b.b.Spent() }

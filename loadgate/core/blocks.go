@@ -32,8 +32,9 @@ func (s BlockState) String() string {
 type block struct {
 	gen    kv.Generation
 	state  BlockState
-	dirty  bool // must be zeroed before use
-	lost   bool // a load into it did not arrive
+	dirty  bool    // must be filled before use
+	owed   Filling // with what, while dirty
+	lost   bool    // a load into it did not arrive
 	nodes  int32
 	pieces int32
 	launch int32 // zeroing that has left the core and has no fence yet
@@ -97,7 +98,7 @@ func (c *Core) admit(op string, p kv.PoolID, t kv.Tenancy) (int32, error) {
 	bl := &c.blocks[b]
 	switch {
 	case bl.state == Live && bl.gen == t.Generation:
-	case t.Generation <= bl.gen:
+	case int32(t.Generation-bl.gen) <= 0: // generations wrap, and 0 is skipped
 		return 0, c.blockError(op, b, t.Generation, ErrStale)
 	case bl.state == Quarantined:
 		return 0, c.blockError(op, b, t.Generation, ErrQuarantined)
@@ -117,7 +118,7 @@ func (c *Core) begin(b int32, gen kv.Generation) {
 	bl.state, bl.gen = Live, gen
 	// What earlier tenancies left under way is one set from here on.
 	bl.stamp, bl.zeroed = c.union(bl.stamp, bl.zeroed), 0
-	bl.dirty, bl.lost = c.pools[p].NeedsZero, false
+	bl.dirty, bl.owed, bl.lost = c.pools[p].NeedsZero, Zeroing, false
 	c.counts.Tenancies++
 }
 
@@ -246,4 +247,18 @@ func (c *Core) Uses(p kv.PoolID, ts []kv.Tenancy) ([]kv.Point, error) {
 		s = c.union(s, c.uses(b))
 	}
 	return c.points(s), nil
+}
+
+// clip turns the whole block into its bytes, and refuses bytes that the block
+// does not have.
+func (c *Core) clip(op string, b int32, gen kv.Generation, bytes kv.Range) (kv.Range, error) {
+	p, _ := c.poolOf(b)
+	size := c.pools[p].BlockBytes
+	if bytes == kv.WholeBlock {
+		bytes.Len = size
+	}
+	if bytes.Len == 0 || bytes.Off > size || bytes.Len > size-bytes.Off {
+		return bytes, c.blockError(op, b, gen, fmt.Errorf("bytes %v of %d: %w", bytes, size, ErrInvalid))
+	}
+	return bytes, nil
 }

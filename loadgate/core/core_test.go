@@ -192,6 +192,68 @@ func TestExtraTenancyStaysWithItsPlan(t *testing.T) {
 	require.Equal(t, 1, c.Counters().Held, "the step that the plan was for still runs")
 }
 
+// TestAccessRanges: no range is the whole block, and bytes that a block does not
+// have are refused.
+func TestAccessRanges(t *testing.T) {
+	c := newCore(t, PerBlock, Pool{Name: "kv", Blocks: 4, BlockBytes: 100})
+	h, err := c.Hold(0, []kv.Tenancy{ten(1, 1)})
+	require.NoError(t, err)
+	l, err := c.Transfer(TransferRequest{Holder: h, Pieces: []Piece{{Tenancy: ten(1, 1), Bytes: kv.Range{Off: 90, Len: 10}}}})
+	require.NoError(t, err)
+	p, err := c.Plan(nil, []Access{{Tenancy: ten(1, 1)}})
+	require.NoError(t, err)
+	require.ErrorIs(t, c.Prepare(p), ErrLoading)
+	for _, r := range []kv.Range{{Off: 1}, {Off: 99, Len: 2}, {Off: 1 << 63, Len: 1 << 63}} {
+		_, err = c.Plan(nil, []Access{{Tenancy: ten(1, 1), Range: r}})
+		require.ErrorIs(t, err, ErrInvalid, "%v", r)
+	}
+	require.NoError(t, c.Posted(l))
+	require.NoError(t, c.Finished(l, nil, true))
+	require.NoError(t, c.Prepare(p))
+}
+
+// TestGenerationsWrap: 2^32 tenancies later the numbers start anew, at 1.
+func TestGenerationsWrap(t *testing.T) {
+	c := newCore(t, PerBlock)
+	last := kv.Generation(1<<32 - 1)
+	for _, gen := range []kv.Generation{1 << 30, 1 << 31, 3 << 30, last, 1, 2} {
+		h, err := c.Hold(0, []kv.Tenancy{ten(1, gen)})
+		require.NoError(t, err, "%d", gen)
+		require.NoError(t, c.Drop(h))
+		require.NoError(t, c.Retire(0, []kv.Tenancy{ten(1, gen)}))
+	}
+	_, err := c.Hold(0, []kv.Tenancy{ten(1, last)})
+	require.ErrorIs(t, err, ErrStale)
+}
+
+// TestFailedLaunchIsStillOwed: what was asked for is done before the block is
+// used, and it is that which is done.
+func TestFailedLaunchIsStillOwed(t *testing.T) {
+	c := newCore(t, PerBlock, Pool{Name: "rows", Blocks: 4, BlockBytes: 100})
+	ts := []kv.Tenancy{ten(1, 1), ten(2, 1)}
+	h, err := c.Hold(0, ts)
+	require.NoError(t, err)
+	require.NoError(t, c.Zero(ZeroRequest{Filling: Resetting, Tenancies: ts[:1]}))
+	require.NoError(t, c.Zero(ZeroRequest{Filling: Zeroing, Tenancies: ts[1:]}))
+	for _, a := range c.Actions(nil) {
+		require.NoError(t, c.LaunchFailed(a.Launch, kv.Point{}, errors.New("out of memory")))
+	}
+	p, err := c.Plan([]Holder{h}, nil)
+	require.NoError(t, err)
+	_, _, err = c.Begin(p)
+	require.ErrorIs(t, err, ErrUnready)
+	require.NoError(t, c.Prepare(p))
+	owed := map[Filling][]kv.Block{}
+	for _, a := range c.Actions(nil) {
+		l, err := c.Launch(a.Launch)
+		require.NoError(t, err)
+		owed[l.Filling] = append(owed[l.Filling], l.Blocks...)
+	}
+	require.Equal(t, map[Filling][]kv.Block{Resetting: {1}, Zeroing: {2}}, owed)
+	require.ErrorIs(t, c.Zero(ZeroRequest{Pool: 9}), ErrInvalid)
+	require.ErrorIs(t, c.Zero(ZeroRequest{Filling: 7}), ErrInvalid)
+}
+
 // TestDryAndWet: blocks whose uses have fired are not in the launch of blocks
 // whose uses have not.
 func TestDryAndWet(t *testing.T) {

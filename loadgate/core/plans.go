@@ -16,7 +16,8 @@ func (p Plan) String() string {
 	return fmt.Sprintf("plan %d.%d", i, gen)
 }
 
-// Access names bytes of a single tenancy for a plan, beside the holders.
+// Access names bytes of a single tenancy for a plan, beside the holders. The
+// zero Range is the whole block.
 //
 // A step writes through its holders only behind the bytes that a store covers.
 // Whoever writes elsewhere says so here.
@@ -80,7 +81,14 @@ func (c *Core) Plan(holders []Holder, extra []Access) (Plan, error) {
 		c.holders[i].visit = c.visit
 	}
 	for _, a := range extra {
-		if _, err := c.live("plan", a.Pool, a.Tenancy); err != nil {
+		b, err := c.live("plan", a.Pool, a.Tenancy)
+		if err != nil {
+			return 0, err
+		}
+		if a.Range == (kv.Range{}) {
+			continue
+		}
+		if _, err := c.clip("plan", b, a.Tenancy.Generation, a.Range); err != nil {
 			return 0, err
 		}
 	}
@@ -95,8 +103,12 @@ func (c *Core) Plan(holders []Holder, extra []Access) (Plan, error) {
 		c.holders[i].plans++
 		pl.holders = append(pl.holders, i)
 	}
-	for _, a := range extra {
-		c.blocks[c.at(a)].plans++
+	for i := range pl.extra {
+		a := &pl.extra[i]
+		if a.Range == (kv.Range{}) {
+			a.Range = kv.WholeBlock
+		}
+		c.blocks[c.at(*a)].plans++
 	}
 	return Plan(handle(k, pl.gen)), nil
 }
@@ -132,7 +144,7 @@ func (c *Core) Prepare(p Plan) error {
 	for _, a := range c.plans[k].extra {
 		add(c.at(a))
 	}
-	c.launchAll(&dirty, Zeroing, 0)
+	c.launchAll(&dirty)
 	return sent
 }
 
@@ -141,7 +153,7 @@ func (c *Core) Prepare(p Plan) error {
 func (c *Core) gather(l *launchList, b int32) {
 	if bl := &c.blocks[b]; bl.dirty && bl.pieces < 0 && bl.launch < 0 && bl.visit != c.visit {
 		bl.visit = c.visit
-		c.addLaunch(l, b)
+		c.addLaunch(l, b, bl.owed)
 	}
 }
 

@@ -238,13 +238,9 @@ func (c *Core) addPiece(i, holder int32, p *Piece) error {
 	if c.find(b, holder) < 0 {
 		return c.blockError(op, b, p.Tenancy.Generation, ErrNotHeld)
 	}
-	size := c.pools[p.Pool].BlockBytes
-	bytes := p.Bytes
-	if bytes == kv.WholeBlock {
-		bytes.Len = size
-	}
-	if bytes.Len == 0 || bytes.Off > size || bytes.Len > size-bytes.Off {
-		return c.blockError(op, b, p.Tenancy.Generation, fmt.Errorf("bytes %v of %d: %w", bytes, size, ErrInvalid))
+	bytes, err := c.clip(op, b, p.Tenancy.Generation, p.Bytes)
+	if err != nil {
+		return err
 	}
 	if c.tickets[i].kind == Store && c.missed(b, bytes) && !c.healing(b) {
 		return c.blockError(op, b, p.Tenancy.Generation, ErrLost)
@@ -315,10 +311,10 @@ func (c *Core) clean(i int32) {
 		skip := c.tickets[i].kind == Load && whole && mode.Coverage == SkipCovered
 		if mode.Gated() && alone && !skip && c.blocks[b].visit != c.visit {
 			c.blocks[b].visit = c.visit
-			c.addLaunch(&dirty, b)
+			c.addLaunch(&dirty, b, c.blocks[b].owed)
 		}
 	}
-	c.launchAll(&dirty, Zeroing, 0)
+	c.launchAll(&dirty)
 }
 
 // covers reports whether a ticket's pieces, which are disjoint, make up a

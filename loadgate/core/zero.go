@@ -17,10 +17,13 @@ const (
 )
 
 func (f Filling) String() string {
-	if f == Resetting {
+	switch f {
+	case Zeroing:
+		return "zero"
+	case Resetting:
 		return "reset"
 	}
-	return "zero"
+	return fmt.Sprintf("filling %d", uint8(f))
 }
 
 // Where says which stream a launch goes to.
@@ -52,7 +55,6 @@ type LaunchID int32
 type Launch struct {
 	Filling Filling
 	Pool    kv.PoolID
-	Table   uint16 // which of the pool's segment tables
 	Where   Where
 	Blocks  []kv.Block
 	Waits   []kv.Point
@@ -80,6 +82,9 @@ func (c *Core) Zero(r ZeroRequest) error {
 	if err := c.alive("zero"); err != nil {
 		return err
 	}
+	if int(r.Pool) >= len(c.pools) || r.Filling > Resetting {
+		return refuse("zero", fmt.Sprintf("pool %d with %v", r.Pool, r.Filling), ErrInvalid)
+	}
 	c.visit++
 	for _, t := range r.Tenancies {
 		if t.Block < 0 {
@@ -103,6 +108,11 @@ func (c *Core) Zero(r ZeroRequest) error {
 		}
 	}
 	if r.Covered && c.opts.Mode.Coverage == SkipCovered {
+		for _, t := range r.Tenancies {
+			if t.Block >= 0 {
+				c.blocks[c.pools[r.Pool].base+int32(t.Block)].owed = r.Filling
+			}
+		}
 		return nil
 	}
 	l := launchList{c.launching[:0]}
@@ -114,10 +124,10 @@ func (c *Core) Zero(r ZeroRequest) error {
 		if c.blocks[b].visit != c.visit {
 			c.blocks[b].visit = c.visit
 			c.setLost(b, false) // whoever asks for zeros wants no load any more
-			c.addLaunch(&l, b)
+			c.addLaunch(&l, b, r.Filling)
 		}
 	}
-	c.launchAll(&l, r.Filling, r.Table)
+	c.launchAll(&l)
 	return nil
 }
 
@@ -125,13 +135,12 @@ func (c *Core) Zero(r ZeroRequest) error {
 type ZeroRequest struct {
 	Filling   Filling
 	Pool      kv.PoolID
-	Table     uint16
 	Tenancies []kv.Tenancy
 	Covered   bool
 }
 
-// addLaunch puts a block into the launch of its pool and stream.
-func (c *Core) addLaunch(l *launchList, b int32) {
+// addLaunch puts a block into the launch of its pool, stream and filling.
+func (c *Core) addLaunch(l *launchList, b int32, f Filling) {
 	p, id := c.poolOf(b)
 	waits := c.uses(b)
 	where := OnCompute
@@ -143,7 +152,7 @@ func (c *Core) addLaunch(l *launchList, b int32) {
 	}
 	k := int32(-1)
 	for _, have := range l.ids {
-		if c.launchs[have].Pool == p && c.launchs[have].Where == where {
+		if ln := &c.launchs[have]; ln.Pool == p && ln.Where == where && ln.Filling == f {
 			k = have
 		}
 	}
@@ -151,7 +160,7 @@ func (c *Core) addLaunch(l *launchList, b int32) {
 		k = take(&c.launchs, &c.freeLaunchs)
 		ln := &c.launchs[k]
 		ln.used, ln.waits, ln.waiters = true, 0, list{}
-		ln.Launch = Launch{Pool: p, Where: where, Blocks: ln.Blocks[:0], Waits: ln.Waits[:0]}
+		ln.Launch = Launch{Filling: f, Pool: p, Where: where, Blocks: ln.Blocks[:0], Waits: ln.Waits[:0]}
 		ln.at = ln.at[:0]
 		l.ids = append(l.ids, k)
 	}
@@ -160,17 +169,16 @@ func (c *Core) addLaunch(l *launchList, b int32) {
 	ln.at = append(ln.at, b)
 	ln.waits = c.union(ln.waits, waits)
 	c.setDirty(b, false)
-	c.blocks[b].launch = k
+	c.blocks[b].launch, c.blocks[b].owed = k, f
 	for n := c.blocks[b].nodes; n >= 0; n = c.nodes[n].nextInBlock {
 		c.holders[c.nodes[n].holder].pending++
 	}
 }
 
-func (c *Core) launchAll(l *launchList, f Filling, table uint16) {
+func (c *Core) launchAll(l *launchList) {
 	c.launching = l.ids
 	for _, k := range l.ids {
 		ln := &c.launchs[k]
-		ln.Filling, ln.Table = f, table
 		var one [1]kv.Point
 		for _, p := range c.pointsOf(ln.waits, &one) {
 			if !c.pointFired(p) {
@@ -229,8 +237,7 @@ func (c *Core) LaunchFailed(id LaunchID, mark kv.Point, cause error) error {
 	}
 	var doomed list
 	for _, b := range c.launchs[id].at {
-		p, _ := c.poolOf(b)
-		c.setDirty(b, c.pools[p].NeedsZero || c.blocks[b].dirty)
+		c.setDirty(b, true) // what was asked for is owed still
 		for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
 			c.doom(&doomed, c.pieces[q].ticket)
 		}
