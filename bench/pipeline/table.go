@@ -133,7 +133,7 @@ func (s *summary) wrongLater() string {
 		}
 	}
 	if parts == nil {
-		return "no block went wrong after its first use, nobody wrote over another's content"
+		return "no block went wrong after its first use, no write was out of place"
 	}
-	return "blocks that went wrong after their first use, and writes over another's content: " + strings.Join(parts, "; ")
+	return "blocks that went wrong after their first use, and writes out of place: " + strings.Join(parts, "; ")
 }

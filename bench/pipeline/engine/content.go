@@ -36,7 +36,7 @@ type ledger struct {
 
 	corrupted int // tenancies whose first use was wrong
 	later     int // tenancies whose first use was right and a later one wrong
-	strays    int // writes over the content of a tenancy by another
+	strays    int // writes that were not allowed
 	checks    uint64
 }
 
@@ -65,6 +65,16 @@ func (l *ledger) writes(c *cell) {
 		c.begun = true
 	} else if now.begun {
 		l.strays++
+	}
+}
+
+// zeroes notes that blocks were zeroed: that is allowed before anything else of
+// a tenancy was written.
+func (l *ledger) zeroes(blocks []kv.Block) {
+	for _, b := range blocks {
+		if c := l.current[b]; c != nil && c.begun {
+			l.strays++
+		}
 	}
 }
 

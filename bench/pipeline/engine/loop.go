@@ -69,7 +69,10 @@ func Run(ctx context.Context, cfg Config, mode loadgate.Mode) (r Result, err err
 	if err = e.loop(ctx); err != nil {
 		return r, fmt.Errorf("%v: %w", mode, err)
 	}
-	return e.result(), nil
+	if err = e.dev.Sync(ctx); err != nil {
+		return r, err
+	}
+	return e.result(), e.zeroing.check()
 }
 
 const lateSalt = 0x6c617465
@@ -292,12 +295,6 @@ func (e *engine) left(i loadgate.TransferInfo) {
 	if l.noted {
 		e.meter.holds = append(e.meter.holds, now-l.asked)
 	}
-}
-
-// launched is told of each launch of zeroing.
-func (e *engine) launched(i loadgate.LaunchInfo) {
-	e.meter.launches++
-	e.meter.zeroed += float64(len(i.Blocks)) * float64(e.cache.pages) * float64(e.cache.held) * float64(e.cache.scale)
 }
 
 // cancel ends a sequence whose load has failed.

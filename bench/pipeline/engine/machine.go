@@ -35,6 +35,7 @@ type machine struct {
 	cache   *cache
 	ledger  *ledger
 	prefill *prefill
+	zeroing zeroing
 	forward cuda.Function
 	sample  cuda.Function
 }
@@ -54,8 +55,9 @@ func (e *engine) build(mode loadgate.Mode) (err error) {
 		return err
 	}
 	e.ledger = newLedger(e.cache, c)
+	e.zeroing.ledger = e.ledger
 	if e.dev, err = sim.New(sim.Options{Name: mode.String(), Memory: uint64(c.Pool) + roomBeside, Bandwidth: c.HBM,
-		Seed: c.Seed, Ran: e.meter.ran}); err != nil {
+		Seed: c.Seed, Ran: e.ran}); err != nil {
 		return err
 	}
 	e.clk, e.meter.costs = e.dev.World(), e.dev.Costs()
@@ -76,13 +78,19 @@ func (e *engine) build(mode loadgate.Mode) (err error) {
 	}
 	if e.gate, err = loadgate.New(e.reg, e.set, loadgate.Options{Mode: mode, Compute: e.compute, Agent: e.agent,
 		Pools:    []loadgate.PoolOptions{{Name: "kv", Table: e.cache.table(), NeedsZero: c.Zero}},
-		Listener: loadgate.Listener{Launched: e.launched, Left: e.left}}); err != nil {
+		Listener: loadgate.Listener{Launched: e.zeroing.told, Left: e.left}}); err != nil {
 		return err
 	}
 	if e.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: blocks, Reclaimer: e.gate.Reclaimer(0)}); err != nil {
 		return err
 	}
 	return e.makeModels()
+}
+
+// ran is told of all device work that is over.
+func (e *engine) ran(r sim.Ran) {
+	e.meter.ran(r)
+	e.zeroing.saw(r)
 }
 
 const computeName = "compute"

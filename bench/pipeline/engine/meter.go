@@ -19,8 +19,6 @@ type meter struct {
 	heldLoads int
 	holds     []time.Duration
 	loaded    float64
-	launches  int
-	zeroed    float64
 
 	blocked   time.Duration // the host, by the mode
 	blockedAt time.Duration
@@ -66,7 +64,7 @@ func (m *meter) pause() {
 	}
 }
 
-// ran is told of all device work that is over.
+// ran takes in device work that is over.
 func (m *meter) ran(r sim.Ran) {
 	if r.Stream != computeName {
 		return

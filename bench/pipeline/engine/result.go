@@ -40,7 +40,7 @@ type Result struct {
 	// Beside the table.
 
 	Later  int    // tenancies that were wrong at a later use only
-	Strays int    // writes over the content of somebody else
+	Strays int    // writes that the ledger did not allow
 	Checks uint64 // pages compared
 	Late   int    // requests that were canceled
 	Steps  int
@@ -56,9 +56,9 @@ func (e *engine) result() Result {
 		TTFTP50: percentile(m.ttft, 50), TTFTP99: percentile(m.ttft, 99),
 		HostBlocked: ms(m.blocked), GateIdle: ms(m.idle),
 		HoldP50: percentile(m.holds, 50), HoldP99: percentile(m.holds, 99),
-		ZeroedBytes: m.zeroed, LoadedBytes: m.loaded,
+		ZeroedBytes: e.zeroing.bytes, LoadedBytes: m.loaded,
 		CorruptedBlocks: e.ledger.corrupted,
-		PeakBatch:       m.batch, Preemptions: e.preemptions, PTXLaunches: m.launches,
+		PeakBatch:       m.batch, Preemptions: e.preemptions, PTXLaunches: e.zeroing.kernels,
 		ReusedBlocks: float64(e.allocations) / float64(e.cache.blocks-1),
 		Later:        e.ledger.later, Strays: e.ledger.strays, Checks: e.ledger.checks, Late: e.lates, Steps: e.launchedSteps,
 	}
