@@ -33,6 +33,7 @@ type twin struct {
 	dirty     map[kv.Tenancy]bool // neither zeroed nor overwritten in this tenancy
 	zeroMark  map[kv.Tenancy][]kv.Point
 	dead      bool
+	steady    bool // no launch fails
 }
 
 type twinPlan struct {
@@ -135,6 +136,9 @@ func (w *twin) actions() {
 				}
 				require.False(t, tr.told, "told twice: %v", a.Transfer)
 				tr.told = true
+				if tr.state == "held" {
+					tr.state = "" // ended before it left
+				}
 			}
 		}
 	}
@@ -157,6 +161,19 @@ func (w *twin) launch(a Action) {
 		for _, p := range w.unfired(b) {
 			require.True(t, covered(p, l.Waits), "zeroing of block %d does not wait for %v", b, p)
 		}
+	}
+	if !w.steady && rapid.IntRange(0, 7).Draw(t, "launch fails") == 0 {
+		require.NoError(t, w.c.LaunchFailed(a.Launch, kv.Point{}, errors.New("no resources")))
+		for _, b := range l.Blocks {
+			ten := kv.Tenancy{Block: b, Generation: w.gen[b]}
+			w.dirty[ten] = true
+			for id, tr := range w.transfers {
+				for _, p := range tr.pieces {
+					require.False(t, p.Tenancy == ten && w.c.TransferState(id) == Held, "%v is held for zeroing that failed", id)
+				}
+			}
+		}
+		return
 	}
 	tl := tlCompute
 	switch l.Where {
@@ -409,7 +426,9 @@ func (w *twin) submit(t *rapid.T) {
 		return
 	}
 	require.NoError(t, err)
+	w.steady = true
 	w.actions()
+	w.steady = false
 	waits, launches, err := w.c.Begin(id)
 	require.NoError(t, err)
 	require.Empty(t, launches, "all launches were carried out")
@@ -471,7 +490,7 @@ func (w *twin) transfer(t *rapid.T) {
 	require.NoError(t, err)
 	w.transfers[id] = tr
 	w.actions()
-	if tr.kind == Load && w.mode.Gated() {
+	if tr.kind == Load && w.mode.Gated() && !tr.told {
 		for ten := range whole {
 			if w.dirty[ten] && !shared[ten] {
 				require.True(t, w.mode.Coverage == SkipCovered && whole[ten] == twinBytes, "%v is loaded into dirty", ten)
@@ -480,7 +499,7 @@ func (w *twin) transfer(t *rapid.T) {
 	}
 	if tr.kind == Load && w.mode.Gated() || tr.kind == Store {
 		for ten := range whole {
-			if tr.state != "held" {
+			if tr.state == "posting" {
 				require.Empty(t, before[ten], "%v was posted before earlier uses fired", id)
 			}
 		}
