@@ -32,7 +32,10 @@ func (a *Agent) Plugins() ([]string, error) {
 		return nil, err
 	}
 	defer a.leave()
-	names, s, err := a.d.plugins(a.h)
+	var names []string
+	var s status
+	var err error
+	a.guard(func() { names, s, err = a.d.plugins(a.h) })
 	slices.Sort(names)
 	return names, failed(op, "", s, err)
 }

@@ -17,7 +17,34 @@
 //   - A blob is trusted. It is parsed here first ([ParseMetadata]).
 //   - It replaces signal handlers that Go needs. They are put back after each
 //     call that loads code ([Library.RestoredSignals]).
-//   - Its C ABI has one code for many errors. See the table in errors.go.
+//   - Its C ABI has one code for many errors: see below.
+//   - Where a transfer is over with its post it sends the notification with the
+//     post. Here it leaves with the poll that sees the end, always.
+//
+// # Errors
+//
+// The C ABI has one code, -2, for a canceled request, a disconnect, a request
+// that was posted already, one that was not, a mismatch, what is not allowed or
+// not supported, and a failure of the transport; before 1.5 also for what was
+// not found, which has the code -6 since. What the binding knows tells most of
+// them apart:
+//
+//	posted already, not posted, closed,       refused before the library is asked
+//	unknown or earlier peer, memory that
+//	nobody registered, bad lists
+//	-2 or -6, and the library has             nixl.ErrDisconnected
+//	dropped the peer since
+//	-2 of a posted request that UCX carries   nixl.ErrDisconnected
+//	-6, and the peer is still there           nixl.ErrNoPeer
+//	-2 where a request is made                nixl.ErrInvalid: no backend moves this
+//	-1                                        nixl.ErrInvalid
+//	everything else                           nixl.ErrBackend
+//
+// With ErrDisconnected the peer is lost, and its generation over: another
+// AddPeer begins the next. Over shared memory there is no connection that could
+// fail; the end of the peer shows as an ErrBackend of each post, until the peer
+// is removed. Only errors of the first row, and those of calls that hand nothing
+// over, are quiet.
 //
 // SYMBOLS.md lists every function that the library exports, with where it is
 // used or why it is not.

@@ -32,27 +32,9 @@ func sentinel(s status) error {
 	return nixl.ErrBackend
 }
 
-// classify makes a typed error of a status that the library gave about a peer.
-//
-// The C ABI has one code, -2, for a cancelled request, a disconnect, a request
-// that was posted already, one that was not, a mismatch, what is not allowed or
-// not supported, and a failure of the transport; before 1.5 also for what was
-// not found. What the binding knows tells most of them apart:
-//
-//	refused here, before the library is asked: posted already, not posted,
-//	closed, unknown or earlier peer, memory that nobody registered, bad lists
-//	-2 or -6, and the library has dropped the peer since    ErrDisconnected
-//	-2 of a posted request that UCX carries                 ErrDisconnected
-//	-6, and the peer is still there                         ErrNoPeer
-//	-1                                                      ErrInvalid
-//	everything else                                         ErrBackend
-//
-// Over shared memory there is no connection that could fail: the end of the peer
-// shows as an ErrBackend of each post, until the peer is removed.
-//
-// The library drops a peer when it has seen its connection fail. With
-// ErrDisconnected the peer is lost here too, and its generation over. None of
-// these errors is quiet.
+// classify makes a typed error of a status that the library gave about a peer;
+// the package's documentation has the table. The library drops a peer when it
+// has seen its connection fail: the peer is then lost here, too.
 func (a *Agent) classify(op string, p nixl.Peer, s status) error {
 	e := &nixl.Error{Op: op, Peer: p.Name, Err: sentinel(s), Detail: s.String()}
 	if (s == statusBackend || s == statusNotFound) && a.vanished(p) {
