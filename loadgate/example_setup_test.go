@@ -3,6 +3,7 @@ package loadgate_test
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
@@ -16,6 +17,22 @@ import (
 	"github.com/kvgate/kvgate/nixl"
 	"github.com/kvgate/kvgate/nixl/softnic"
 	"github.com/kvgate/kvgate/stream"
+)
+
+func init() {
+	// busy keeps its stream occupied and touches nothing.
+	sim.RegisterModel("busy", func(k *sim.ModelLaunch) error {
+		k.Time = time.Duration(k.Geometry.Grid[0]) * time.Microsecond
+		k.Chunks = 1
+		return nil
+	})
+}
+
+// Sizes of the pools that examples and tests run on.
+const (
+	blocks   = 16
+	segments = 2
+	page     = 4096
 )
 
 // machine is what the examples run on: a simulated device on virtual time, a
@@ -36,7 +53,9 @@ type machine struct {
 	forward cuda.Function
 }
 
-func newMachine() *machine {
+func newMachine() *machine { return newMachineIn(core.PerBlock) }
+
+func newMachineIn(mode loadgate.Mode) *machine {
 	m := &machine{}
 	var err error
 	m.dev, err = sim.New(sim.Options{})
@@ -73,7 +92,7 @@ func newMachine() *machine {
 	m.peer, err = m.agent.AddPeer(blob)
 	check(err)
 
-	m.gate, err = loadgate.New(m.reg, m.set, loadgate.Options{Mode: core.PerBlock, Compute: m.compute, Agent: m.agent,
+	m.gate, err = loadgate.New(m.reg, m.set, loadgate.Options{Mode: mode, Compute: m.compute, Agent: m.agent,
 		Pools: []loadgate.PoolOptions{{Name: "kv", Table: m.table, NeedsZero: true}}})
 	check(err)
 	m.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: blocks, Reclaimer: m.gate.Reclaimer(0)})

@@ -44,6 +44,40 @@ func Example() {
 	// content: 0xab
 }
 
+// What the gate is for: the same load, behind a backlog on the compute stream,
+// without the gate's order and with it. Zeroing that was launched first runs
+// last and takes the load's bytes with it.
+func ExampleMode() {
+	ctx := context.Background()
+	for _, mode := range []loadgate.Mode{core.Ungated, core.PerBlock} {
+		m := newMachineIn(mode)
+		backlog, err := m.gate.Plan(nil)
+		check(err)
+		_, err = m.gate.Submit(backlog, m.step(2000))
+		check(err)
+
+		blocks, err := m.pool.Alloc(1, nil)
+		check(err)
+		request, err := m.gate.Hold(0, blocks)
+		check(err)
+		check(m.gate.Zero(loadgate.ZeroRequest{Tenancies: blocks}))
+		load, err := m.gate.Load(request, m.read(blocks))
+		check(err)
+		check(m.gate.WaitTicket(ctx, load))
+
+		plan, err := m.gate.Plan([]loadgate.Holder{request})
+		check(err)
+		output, err := m.gate.Submit(plan, m.step(100))
+		check(err)
+		check(m.gate.WaitFence(ctx, output))
+		fmt.Printf("%v: sent 0xab, used %#x\n", mode, m.firstByte(blocks[0]))
+		m.close()
+	}
+	// Output:
+	// Ungated: sent 0xab, used 0x0
+	// PerBlock: sent 0xab, used 0xab
+}
+
 // An engine's loop. One request decodes, another is loaded meanwhile and joins
 // the steps when it has arrived. The host waits for the steps' output and for
 // nothing else; the load leaves and arrives during those waits.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -24,21 +23,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func init() {
-	// busy keeps its stream occupied and touches nothing.
-	sim.RegisterModel("busy", func(k *sim.ModelLaunch) error {
-		k.Time = time.Duration(k.Geometry.Grid[0]) * time.Microsecond
-		k.Chunks = 1
-		return nil
-	})
-}
-
-const (
-	blocks   = 16
-	segments = 2
-	page     = 4096
-)
 
 // rig is one device, one pool and a remote agent whose memory is full of 0xAB.
 type rig struct {
