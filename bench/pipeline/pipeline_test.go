@@ -137,7 +137,7 @@ func TestTable(t *testing.T) {
 	require.Empty(t, errs, "progress is for terminals")
 	require.True(t, strings.HasPrefix(out, "simulated"))
 	require.Contains(t, out, "zeroing is needed")
-	require.Contains(t, out, "cost model (simulated): ")
+	require.Contains(t, out, "simulated costs: ")
 	for _, name := range strings.Fields(modeNames) {
 		require.Regexp(t, `(?m)^ *`+strings.ReplaceAll(name, "+", `\+`)+` +\d`, out)
 	}

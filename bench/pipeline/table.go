@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/kvgate/kvgate/bench/pipeline/engine"
 )
@@ -35,33 +35,38 @@ var columns = []column{
 func (s *summary) writeTable(w io.Writer) error {
 	var b strings.Builder
 	s.writeHead(&b)
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for line := range 2 {
-		if line == 0 {
-			fmt.Fprint(t, "mode")
-		}
-		for _, c := range columns {
-			fmt.Fprint(t, "\t", c.head[line])
-		}
-		fmt.Fprint(t, "\t\n")
+	rows := [][]string{{"mode"}, {""}}
+	for _, c := range columns {
+		rows[0], rows[1] = append(rows[0], c.head[0]), append(rows[1], c.head[1])
 	}
 	for i := range s.modes {
-		fmt.Fprint(t, s.modes[i].mode)
+		row := []string{s.modes[i].mode}
 		for _, c := range columns {
-			fmt.Fprint(t, "\t", s.cell(&s.modes[i], &c))
+			row = append(row, s.cell(&s.modes[i], &c))
 		}
-		fmt.Fprint(t, "\t\n")
+		rows = append(rows, row)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	align(&b, rows)
 	s.writeFoot(&b)
-	for _, line := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
-			return err
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// align writes rows in columns: the first to the left, the others to the right.
+func align(w io.Writer, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, c := range r {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
 		}
 	}
-	return nil
+	for _, r := range rows {
+		line := r[0] + strings.Repeat(" ", widths[0]-len(r[0]))
+		for i, c := range r[1:] {
+			line += strings.Repeat(" ", 2+widths[i+1]-utf8.RuneCountInString(c)) + c
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
 }
 
 func (s *summary) cell(m *modeSummary, c *column) string {
@@ -88,8 +93,9 @@ func (s *summary) writeHead(w io.Writer) {
 		zero = "zeroing is not needed, and nothing is zeroed: "
 	}
 	fmt.Fprintf(w, "simulated device, fabric and host; virtual time; %s\n", s.seedText())
-	fmt.Fprintf(w, "model: %s, %d layers, blocks of %d tokens and %d bytes, %d in the pool; %s%s\n",
-		j.model.Name, len(j.model.Layers), j.plan.BlockTokens, j.plan.BlockBytes, s.blocks, zero, j.plan.Why)
+	fmt.Fprintf(w, "model: %s, %d layers, blocks of %d tokens and %d bytes, %d in the pool\n",
+		j.model.Name, len(j.model.Layers), j.plan.BlockTokens, j.plan.BlockBytes, s.blocks)
+	fmt.Fprintf(w, "%s%s\n", zero, j.plan.Why)
 	fmt.Fprintf(w, "trace: %s: %v\n", j.trace.Name, c.Trace.Stats())
 	if j.limited.Prompts+j.limited.Outputs > 0 {
 		fmt.Fprintf(w, "at most %d tokens: %d prompts are shortened, %d answers end early\n", j.model.MaxTokens, j.limited.Prompts, j.limited.Outputs)
@@ -98,7 +104,7 @@ func (s *summary) writeHead(w io.Writer) {
 	if j.rate > 0 {
 		load = fmt.Sprintf("arrivals %g times as fast", j.rate)
 	}
-	fmt.Fprintf(w, "load: %s; defer %s, late %g, host %g us a step, weights %g bytes a step, HBM %g bytes/s, NIC %g bytes/s and %g us\n\n",
+	fmt.Fprintf(w, "load: %s; defer %s; late %g; host %g us and weights %g bytes a step; HBM %g bytes/s; NIC %g bytes/s, %g us\n\n",
 		load, j.deferral, j.late, j.hostUS, j.weights, j.hbm, j.nic, j.nicUS)
 }
 
@@ -113,15 +119,16 @@ func (s *summary) writeFoot(w io.Writer) {
 	u := &s.modes[0]
 	fmt.Fprintf(w, "\nutilisation %.3f in %s, blocks reused %.1f times, batches of up to %.0f, %.0f preemptions\n",
 		1-u.value("gpu_idle_share").mean, u.mode, u.value("reused_blocks").mean, u.value("peak_batch").mean, u.value("preemptions").mean)
-	content := fmt.Sprintf("pages are held at a reduced size, their head, tail and interior checked (%.0f checks in %s)", u.checks, u.mode)
+	size := "a reduced size, with stamps in head, tail and interior"
 	if s.job.content == "full" {
-		content = fmt.Sprintf("pages are held at their full size (%.0f checks in %s)", u.checks, u.mode)
+		size = "their full size"
 	}
-	fmt.Fprintf(w, "content: %s; %s\n", content, s.wrongLater())
+	fmt.Fprintf(w, "content: pages are held at %s; %.0f checks in %s\n", size, u.checks, u.mode)
+	fmt.Fprintf(w, "beside the columns: %s\n", s.wrongLater())
 	if s.job.late > 0 {
 		fmt.Fprintf(w, "late: %.4g requests were canceled before their first step\n", s.late)
 	}
-	fmt.Fprintln(w, "cost model (simulated): "+engine.CostModel)
+	fmt.Fprintln(w, "simulated costs: "+engine.CostModel())
 }
 
 // wrongLater names what the columns don't count.

@@ -1,5 +1,13 @@
 package engine
 
+import (
+	"fmt"
+	"time"
+
+	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/nixl/softnic"
+)
+
 // Result is what a run in one mode came to. Times are of the simulated clock,
 // shares are from 0 to 1, bytes are true sizes.
 type Result struct {
@@ -84,5 +92,8 @@ func (e *engine) result() Result {
 }
 
 // CostModel says in one line what the figures are made of.
-const CostModel = "a step is weights, KV and states over 91.8 % of HBM, shared with zeroing and the NIC, and 1 us for each of 8 kernels a layer; " +
-	"a post takes 69 us and 1.3 us a descriptor on a poster; launches, events and waits as in cuda/sim's table; no prefill time"
+func CostModel() string {
+	c := sim.DefaultCosts()
+	return fmt.Sprintf("a step: weights, KV and states at %.1f %% of HBM, beside zeroing and the NIC, and %v a layer; a post: %v, and %v a descriptor",
+		100*c.MemoryShare, kernelsPerLayer*c.KernelGap, softnic.DefaultPostCost.Round(time.Microsecond), softnic.DefaultPostPerDescriptor)
+}
