@@ -148,6 +148,9 @@ func lowerLd(b *builder, c *cursor) error {
 		acc.elems[i], reg = s, r
 	}
 	if reg.bits == 0 {
+		if acc.vec > 1 { // as ptxas 12.9 does
+			return b.errorf("a vector without a register")
+		}
 		reg = t
 	}
 	if acc.space == spaceParam {

@@ -3,6 +3,8 @@ package ptx
 import (
 	"fmt"
 	"math/bits"
+	"slices"
+	"strings"
 )
 
 // Limits that keep the cost of hostile text in proportion.
@@ -12,6 +14,7 @@ const (
 	maxParamBytes = 4352 // section "Kernel Function Parameters", with room for what the driver adds
 	maxShared     = 227 << 10
 	maxLocal      = 512 << 10
+	maxRange      = 1<<32 - 1 // registers declared as one range; above, ptxas 12.9 speaks of an overflow
 )
 
 // parser is recursive descent with one token of lookahead. The first error
@@ -110,11 +113,7 @@ func (p *parser) module() {
 		case "version":
 			p.version()
 		case "target":
-			p.advance()
-			p.out.target = p.ident("a target")
-			for p.accept(",") {
-				p.ident("a target")
-			}
+			p.target()
 		case "address_size":
 			p.advance()
 			if n := p.integer("an address size"); p.err == nil && n != 64 {
@@ -159,6 +158,37 @@ func (p *parser) version() {
 		return
 	}
 	p.out.version = fmt.Sprintf("%d.%s", major, minor)
+}
+
+// targets are the architectures that .target takes, targetOptions what may
+// follow them. Source: PTX ISA 8.8, section ".target"; ptxas 12.9 refuses any
+// other from sm_20 on.
+var (
+	targets = strings.Fields(`sm_20 sm_21 sm_30 sm_32 sm_35 sm_37 sm_50 sm_52 sm_53 sm_60 sm_61 sm_62
+		sm_70 sm_72 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a sm_100 sm_100a sm_100f sm_101 sm_101a sm_101f
+		sm_103 sm_103a sm_103f sm_120 sm_120a sm_120f sm_121 sm_121a sm_121f`)
+	targetOptions = strings.Fields("texmode_unified texmode_independent debug map_f64_to_f32")
+)
+
+// target reads ".target sm_70, debug". Of several architectures the first
+// counts.
+func (p *parser) target() {
+	p.advance()
+	for first := true; p.err == nil; first = false {
+		name := p.tok
+		s := p.ident("a target")
+		switch known := slices.Contains(targets, s); {
+		case p.err != nil:
+		case !known && (first || !slices.Contains(targetOptions, s)):
+			p.tok = name
+			p.fail("target %s is not supported", s)
+		case first:
+			p.out.target = s
+		}
+		if !p.accept(",") {
+			return
+		}
+	}
 }
 
 func (p *parser) declaration() {

@@ -69,6 +69,9 @@ func (p *parser) registers(sc *scope) {
 		name := p.ident("a register name")
 		if p.accept("<") {
 			n := p.integer("a count")
+			if n > maxRange {
+				p.fail("registers %s<%d>: the most is %d", name, n, maxRange)
+			}
 			p.expect(">")
 			if _, twice := sc.ranges[name]; twice && p.err == nil {
 				p.fail("registers %s declared twice", name)

@@ -90,6 +90,11 @@ func TestRefused(t *testing.T) {
 		".reg .b32 %r<4>;":                           "registers %r declared twice",
 		".shared .b8 big[300000];":                   "big is larger than 232448 bytes",
 		".global .b8 g[4];":                          ".global is not supported in a kernel",
+		".reg .b32 %q<99999999999999>;":              "registers %q<99999999999999>: the most is 4294967295",
+		".reg .b32 %q<4294967295>;":                  "",
+		"ld.global.v2.b32 {%r1, %r1}, [%d1];":        "", // as ptxas 12.9 takes it
+		"ld.global.v2.b32 {_, %r1}, [%d1];":          "",
+		"ld.global.v2.b32 {_, _}, [%d1];":            "a vector without a register",
 		".shared .align 3 .b8 x[4];":                 "alignment 3",
 		".shared .b8 x[];":                           "x without a size",
 		"/* never":                                   "comment without end",
@@ -125,18 +130,23 @@ func TestRefusedModules(t *testing.T) {
 		".version 5.0\n":                 "PTX ISA 5.0; 6.0 to 8.x are supported",
 		".version 7.8\n.target sm_70":    "no .address_size 64",
 		".version 7.8\n.address_size 32": "address size 32; only 64 is supported",
-		head + ".global .u32 x;":         ".global is not supported",
-		head + ".const .u32 x = 1;":      ".const is not supported",
-		head + ".func f() { ret; }":      ".func is not supported",
-		head + ".extern .func vprintf;":  ".func is not supported here",
-		head + "add.u32 a, b, c;":        `"add" outside of a kernel`,
-		head + ".entry k();":             "kernel k without a body",
-		head + ".entry k() { ret; } .entry k() { ret; }":                                                                  "kernel k defined twice",
-		head + ".entry k(.param .u32 a, .param .u32 a) { ret; }":                                                          "parameter a declared twice",
-		head + ".entry k(.param .b8 a[9999]) { ret; }":                                                                    "a is larger than 4352 bytes",
-		head + ".entry k(.param .b8 a[4000], .param .b8 b[4000]) {}":                                                      "kernel k: parameters of more than 4352 bytes",
-		head + ".entry k() .maxntid 2000 { ret; }":                                                                        ".maxntid of 2000",
-		head + ".entry k() .foo { ret; }":                                                                                 ".foo is not supported here",
+		".version 7.8\n.target sm_999999999999999999999\n":           "modules:2: target sm_999999999999999999999 is not supported",
+		".version 7.8\n.target sm_70,\nsm_71\n":                      "modules:3: target sm_71 is not supported",
+		".version 7.8\n.target debug\n":                              "target debug is not supported",
+		".version 7.8\n.target sm_70a\n":                             "target sm_70a is not supported",
+		".version 7.8\n.target compute_70\n":                         "target compute_70 is not supported",
+		head + ".global .u32 x;":                                     ".global is not supported",
+		head + ".const .u32 x = 1;":                                  ".const is not supported",
+		head + ".func f() { ret; }":                                  ".func is not supported",
+		head + ".extern .func vprintf;":                              ".func is not supported here",
+		head + "add.u32 a, b, c;":                                    `"add" outside of a kernel`,
+		head + ".entry k();":                                         "kernel k without a body",
+		head + ".entry k() { ret; } .entry k() { ret; }":             "kernel k defined twice",
+		head + ".entry k(.param .u32 a, .param .u32 a) { ret; }":     "parameter a declared twice",
+		head + ".entry k(.param .b8 a[9999]) { ret; }":               "a is larger than 4352 bytes",
+		head + ".entry k(.param .b8 a[4000], .param .b8 b[4000]) {}": "kernel k: parameters of more than 4352 bytes",
+		head + ".entry k() .maxntid 2000 { ret; }":                   ".maxntid of 2000",
+		head + ".entry k() .foo { ret; }":                            ".foo is not supported here",
 		head + ".entry k() { .shared .b8 a[200000]; .shared .b8 b[200000]; .reg .b64 %d; mov.u64 %d, a; mov.u64 %d, b; }": "more than 232448 bytes of shared memory",
 		head + ".entry k() " + strings.Repeat("{", 100):                                                                   "more than 64 scopes in each other",
 		head + "\x00\xff": "outside of a kernel",
@@ -144,6 +154,16 @@ func TestRefusedModules(t *testing.T) {
 		m, err := Parse("modules", []byte(text))
 		require.Nil(t, m, text)
 		require.ErrorContains(t, err, want, text)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	for _, name := range []string{"sm_20", "sm_52", "sm_70", "sm_75", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100f", "sm_103a", "sm_120",
+		"sm_121a", "sm_70, texmode_independent", "sm_80, sm_70"} {
+		m, err := Parse("targets", []byte(".version 8.8\n.target "+name+"\n.address_size 64\n"))
+		require.NoError(t, err, name)
+		first, _, _ := strings.Cut(name, ",")
+		require.Equal(t, first, m.Target)
 	}
 }
 
