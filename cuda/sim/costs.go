@@ -1,10 +1,17 @@
 package sim
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Costs is the model of time: what each call costs the host and how long work
 // takes on the device. All figures that the simulator uses are here. Where the
 // source says "assumption" there is no published figure behind it.
+//
+// [New] refuses a table with a negative time or one of more than a day, with a
+// rate or share that is not positive and finite, or with a limit below 1. Both
+// bounds hold after stretching: see [Costs.Slow].
 type Costs struct {
 	// Host side: time that passes for the caller.
 
@@ -128,15 +135,66 @@ func DefaultCosts() Costs {
 	}
 }
 
+// maxCost bounds every time in a table, so that sums of them do not overflow.
+const maxCost = 24 * time.Hour
+
+// times returns the table's durations with their names.
+func (c *Costs) times() []namedTime {
+	return []namedTime{
+		{"Crossing", &c.Crossing}, {"Launch", &c.Launch}, {"Copy", &c.Copy}, {"Fill", &c.Fill},
+		{"Record", &c.Record}, {"Query", &c.Query}, {"WaitEvent", &c.WaitEvent}, {"Word", &c.Word}, {"Wake", &c.Wake},
+		{"Alloc", &c.Alloc}, {"AllocPinned", &c.AllocPinned}, {"Free", &c.Free},
+		{"Handle", &c.Handle}, {"Module", &c.Module},
+		{"LaunchLatency", &c.LaunchLatency}, {"KernelGap", &c.KernelGap}, {"KernelMin", &c.KernelMin},
+		{"CopyLatency", &c.CopyLatency}, {"CopyGap", &c.CopyGap},
+		{"EventLatency", &c.EventLatency}, {"StreamWait", &c.StreamWait},
+	}
+}
+
+type namedTime struct {
+	name string
+	d    *time.Duration
+}
+
+// check refuses a table that makes no sense when it is stretched by slow, and
+// names the field.
+func (c Costs) check(slow float64) error {
+	const op = "open simulator"
+	for _, t := range c.times() {
+		if *t.d < 0 || float64(*t.d)*slow > float64(maxCost) {
+			return invalid(op, "Costs.%s of %v, slowed by %g: may be 0 to %v", t.name, *t.d, slow, maxCost)
+		}
+	}
+	for _, r := range []struct {
+		name string
+		v    float64
+	}{{"SMBandwidth", c.SMBandwidth}, {"HostLink", c.HostLink}, {"MemoryShare", c.MemoryShare}} {
+		if !(r.v/slow > 0) || math.IsInf(r.v, 1) {
+			return invalid(op, "Costs.%s of %g, slowed by %g: want a positive finite number", r.name, r.v, slow)
+		}
+	}
+	for _, l := range []struct {
+		name string
+		v    uint64
+		bad  bool
+	}{
+		{"PendingLaunches", uint64(c.PendingLaunches), c.PendingLaunches < 1},
+		{"ResidentGrids", uint64(c.ResidentGrids), c.ResidentGrids < 1},
+		{"Chunks", uint64(c.Chunks), c.Chunks < 1},
+		{"MaxChunk", c.MaxChunk, c.MaxChunk < 1},
+	} {
+		if l.bad {
+			return invalid(op, "Costs.%s of %d: want at least 1", l.name, int64(l.v))
+		}
+	}
+	return nil
+}
+
 // Slow returns the table with every time k times as long and every bandwidth a
 // k-th. Limits and shares stay.
 func (c Costs) Slow(k float64) Costs {
-	for _, d := range []*time.Duration{
-		&c.Crossing, &c.Launch, &c.Copy, &c.Fill, &c.Record, &c.Query, &c.WaitEvent, &c.Word, &c.Wake,
-		&c.Alloc, &c.AllocPinned, &c.Free, &c.Handle, &c.Module,
-		&c.LaunchLatency, &c.KernelGap, &c.KernelMin, &c.CopyLatency, &c.CopyGap, &c.EventLatency, &c.StreamWait,
-	} {
-		*d = time.Duration(float64(*d) * k)
+	for _, t := range c.times() {
+		*t.d = time.Duration(float64(*t.d) * k)
 	}
 	c.SMBandwidth /= k
 	c.HostLink /= k

@@ -116,6 +116,7 @@ func TestModelThatDeclaresNonsense(t *testing.T) {
 		func(k *ModelLaunch) error { k.Written = math.NaN(); return nil },
 		func(k *ModelLaunch) error { k.Written = math.Inf(1); return nil },
 		func(k *ModelLaunch) error { k.Time = -1; return nil },
+		func(k *ModelLaunch) error { k.Time = math.MaxInt64; return nil },
 		func(k *ModelLaunch) error { k.Chunks = -1; return nil },
 	} {
 		r := newRig(t, Options{})

@@ -273,7 +273,7 @@ func (d *Device) Write(dst cuda.DevicePtr, src []byte) error {
 }
 
 func (d *Device) blocking(op string, n int, move func() error) error {
-	link := time.Duration(float64(n) / d.costs.HostLink * 1e9)
+	link := time.Duration(min(float64(n)/d.costs.HostLink*1e9, float64(maxCost)))
 	if err := d.call(op, d.costs.Copy+d.costs.CopyLatency+link); err != nil {
 		return err
 	}

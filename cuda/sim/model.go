@@ -26,9 +26,9 @@ type ModelLaunch struct {
 	// Read and Written are the bytes of device memory that count against its
 	// bandwidth, cost scale included. They are spread evenly over the chunks.
 	Read, Written float64
-	// Time is how long the launch takes at least. Its bytes are spread evenly
-	// over that time: beside other work it takes no more of the bandwidth than
-	// that needs.
+	// Time is how long the launch takes at least; it may be a day. Its bytes
+	// are spread evenly over that time: beside other work it takes no more of
+	// the bandwidth than that needs.
 	Time time.Duration
 	// Chunks is the number of pieces, 0 for the cost table's; Step does the
 	// accesses of the i-th when it is due. Step may be nil.
@@ -87,6 +87,9 @@ func (d *Device) Model(name string) (cuda.Function, error) {
 
 // NewModel makes fn a kernel of this device alone. The name appears in reports.
 func (d *Device) NewModel(name string, fn ModelFunc) (cuda.Function, error) {
+	if fn == nil {
+		return 0, invalid("make model", "%q is no function", name)
+	}
 	if err := d.call("make model", 0); err != nil {
 		return 0, err
 	}
@@ -108,7 +111,7 @@ func (f *function) beginModel(t *task, c *command) (work, error) {
 	if err := f.model(k); err != nil {
 		return nil, err
 	}
-	if !(k.Read >= 0) || !(k.Written >= 0) || math.IsInf(k.Read+k.Written, 1) || k.Time < 0 || k.Chunks < 0 {
+	if !(k.Read >= 0) || !(k.Written >= 0) || math.IsInf(k.Read+k.Written, 1) || k.Time < 0 || float64(k.Time)*d.world.Slow() > float64(maxCost) || k.Chunks < 0 {
 		return nil, fmt.Errorf("model %s: it declares %g and %g bytes, %v, %d chunks: none may be negative or endless",
 			f.name, k.Read, k.Written, k.Time, k.Chunks)
 	}

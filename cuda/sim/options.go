@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/kvgate/kvgate/cuda"
@@ -65,7 +66,8 @@ const PoisonLimit = 64 << 20
 // DefaultMemory is the size of device memory when [Options] names none.
 const DefaultMemory = 80 << 30
 
-// New returns a device that nothing has been done to yet.
+// New returns a device that nothing has been done to yet. Options that make no
+// sense are refused with [cuda.ErrInvalidValue], by their name.
 func New(o Options) (*Device, error) {
 	if o.Name == "" {
 		o.Name = "sim"
@@ -86,12 +88,24 @@ func New(o Options) (*Device, error) {
 	switch {
 	case o.World != nil && (o.Seed != 0 || o.Chooser != nil || o.Real || o.Slow != 0):
 		return nil, invalid("open simulator", "Seed, Chooser, Real and Slow belong to the world, which was given")
-	case o.Slow != 0 && (!o.Real || !(o.Slow >= 1)):
-		return nil, invalid("open simulator", "Slow of %g: it is at least 1 and goes with Real", o.Slow)
-	case !(o.Bandwidth > 0), !(costs.HostLink > 0), !(costs.SMBandwidth > 0), !(costs.MemoryShare > 0):
-		return nil, invalid("open simulator", "a bandwidth that is not positive")
-	case o.SMs < 0, costs.PendingLaunches < 1, costs.ResidentGrids < 1, costs.Chunks < 1, costs.MaxChunk < 1:
-		return nil, invalid("open simulator", "a limit below 1")
+	case o.Slow != 0 && (!o.Real || !(o.Slow >= 1) || math.IsInf(o.Slow, 1)):
+		return nil, invalid("open simulator", "Slow of %g: it is at least 1, finite, and goes with Real", o.Slow)
+	case o.SMs < 0:
+		return nil, invalid("open simulator", "SMs of %d: want at least 1", o.SMs)
+	case !(o.Bandwidth > 0) || o.Bandwidth >= 1<<63:
+		return nil, invalid("open simulator", "Bandwidth of %g: want a positive number below 2^63", o.Bandwidth)
+	}
+	slow := max(o.Slow, 1)
+	if o.World != nil {
+		slow = o.World.Slow()
+	}
+	if err := costs.check(slow); err != nil {
+		return nil, err
+	}
+	share := o.Bandwidth * costs.MemoryShare / slow
+	if !(share > 0) || math.IsInf(share, 1) {
+		return nil, invalid("open simulator", "Bandwidth of %g with Costs.MemoryShare of %g, slowed by %g: want a positive finite product",
+			o.Bandwidth, costs.MemoryShare, slow)
 	}
 	d := &Device{
 		name:      o.Name,
@@ -118,9 +132,8 @@ func New(o Options) (*Device, error) {
 		}
 		d.ownsWorld = true
 	}
-	slow := d.world.Slow()
 	d.costs = costs.Slow(slow)
-	d.mem.hbm = vtime.NewShared(d.world, "memory bandwidth", o.Bandwidth*costs.MemoryShare/slow)
+	d.mem.hbm = vtime.NewShared(d.world, "memory bandwidth", share)
 	d.toDevice.name, d.toHost.name = "host to device", "device to host"
 	d.unexplain = d.world.Explain(fmt.Sprintf("device %s", d.name), func(w io.Writer) { d.explain(w) })
 	return d, nil

@@ -23,6 +23,9 @@ const (
 // reached and is visible to its stream from then on; the ones before it are in
 // by then. A stream with too many pending launches makes Submit wait.
 func (d *Device) Submit(b *cuda.Batch) error {
+	if b == nil {
+		return invalid("submit", "no batch")
+	}
 	if err := d.call("submit", 0); err != nil {
 		if b.Len() == 0 {
 			return err
