@@ -67,7 +67,8 @@ type Geometry struct {
 // are ordered by events alone. It keeps its memory over Reset, so a batch that
 // is used again allocates nothing.
 //
-// The methods do not check handles; [Device.Submit] does. A Batch is for one
+// The methods do not check handles; [Device.Submit] does. More than 65,536
+// streams in one batch are a programming error, and panic. A Batch is for one
 // goroutine.
 type Batch struct {
 	commands []Command
@@ -119,8 +120,22 @@ func (b *Batch) add(s Stream, op Op) *Command {
 // Launch adds a kernel launch and returns the n bytes of its arguments for the
 // caller to fill, laid out as the kernel's parameters are. They are valid until
 // the next change to the batch.
+//
+// Where n is negative or above [MaxArgBytes], or the batch's arguments come to
+// 4 GiB, there are no such bytes: Launch returns nil and adds a launch whose Len
+// no device takes (n, or the greatest 32-bit number), so that Submit fails at
+// that command with [ErrInvalidValue].
 func (b *Batch) Launch(s Stream, f Function, g Geometry, n int) []byte {
 	off := (len(b.arena) + 15) &^ 15
+	if n < 0 || n > MaxArgBytes || off > math.MaxUint32-MaxArgBytes {
+		length := uint32(math.MaxUint32)
+		if n > MaxArgBytes && uint64(n) < math.MaxUint32 {
+			length = uint32(n)
+		}
+		c := b.add(s, OpLaunch)
+		c.A, c.Grid, c.Block, c.Shared, c.Len = uint64(f), g.Grid, g.Block, g.Shared, length
+		return nil
+	}
 	for cap(b.arena) < off+n {
 		b.arena = append(b.arena[:cap(b.arena)], 0)
 	}

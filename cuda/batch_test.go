@@ -96,3 +96,20 @@ func BenchmarkBatchAdd(b *testing.B) {
 		x.WaitEvent(2, 3)
 	}
 }
+
+func TestLaunchWithImpossibleArguments(t *testing.T) {
+	var b Batch
+	require.Len(t, b.Launch(7, 33, Geometry{}, MaxArgBytes), MaxArgBytes)
+	g := Geometry{Grid: [3]uint32{4, 5, 6}, Block: [3]uint16{7, 8, 9}, Shared: 10}
+	for n, want := range map[int]uint32{
+		-1: math.MaxUint32, math.MinInt: math.MaxUint32, math.MaxInt: math.MaxUint32, math.MaxUint32: math.MaxUint32,
+		MaxArgBytes + 1: MaxArgBytes + 1, math.MaxUint32 - 1: math.MaxUint32 - 1,
+	} {
+		before := b.Len()
+		args := b.Launch(9, 34, g, n)
+		require.Nil(t, args, n)
+		require.Zero(t, copy(args, "nowhere"))
+		require.Equal(t, Command{Op: OpLaunch, Stream: 1, A: 34, Grid: g.Grid, Block: g.Block, Shared: 10, Len: want}, b.Commands()[before], n)
+		require.Len(t, b.Arena(), MaxArgBytes, "nothing was taken")
+	}
+}

@@ -87,8 +87,8 @@ type Info struct {
 type MarkState uint8
 
 const (
-	MarkPending MarkState = iota
-	MarkFired
+	MarkPending MarkState = iota // neither has happened, as far as the device could see
+	MarkFired                    // one of them has; it stays so
 )
 
 // Mark is one question of [Device.Poll] and the place of its answer: whether an
@@ -108,14 +108,23 @@ type Mark struct {
 //
 // Instants count from the clock's own epoch. See [Device.Clock].
 type Clock interface {
+	// Now returns the time since the clock's epoch. It never goes back.
 	Now() time.Duration
+	// Sleep blocks for d, or until ctx ends, whose cause it then returns.
 	Sleep(ctx context.Context, d time.Duration) error
+	// WaitUntil blocks until c.Done, which is asked whenever something may have
+	// moved and must neither block nor enter the device. At the deadline it
+	// returns context.DeadlineExceeded, when ctx ends its cause, and on virtual
+	// time an error if nothing can move any more; c.String is for reports.
 	WaitUntil(ctx context.Context, c interface {
 		Done() bool
 		String() string
 	}, deadline time.Duration) error
+	// Notify has all waits look at their conditions again.
 	Notify()
+	// Go starts a goroutine that may use the clock. The name is for reports.
 	Go(name string, fn func())
+	// Virtual reports whether time stands still while code runs.
 	Virtual() bool
 }
 
@@ -125,6 +134,7 @@ type Clock interface {
 //
 // After a sticky error ([Sticky]) the device is dead: every call returns it.
 type Device interface {
+	// Info describes the device. It does not change and is no crossing.
 	Info() Info
 
 	// Clock returns the clock that waits, leases and deadlines count by.
@@ -147,25 +157,33 @@ type Device interface {
 	// that is done. They run on a stream of their own and are not ordered with
 	// work on others. For tests, set-up and tools.
 	Read(dst []byte, src DevicePtr) error
+	// Write is Read the other way round.
 	Write(dst DevicePtr, src []byte) error
 
 	// LoadModule compiles PTX (or loads a cubin). Its functions are usable at
 	// once, without a lazy load at the first launch.
 	LoadModule(image []byte) (Module, error)
+	// UnloadModule ends a module and its functions. The caller sees to it that
+	// no launch of them is pending.
 	UnloadModule(m Module) error
 	// Function returns the kernel of that name, or ErrNotFound.
 	Function(m Module, name string) (Function, error)
 
+	// NewStream returns a stream, which the caller destroys.
 	NewStream(o StreamOptions) (Stream, error)
+	// DestroyStream ends a handle at once. Work in the stream still runs.
 	DestroyStream(s Stream) error
 	// NewEvent returns an event without timing.
 	NewEvent() (Event, error)
+	// DestroyEvent ends a handle at once. Records of it and waits for it that
+	// are in streams keep their meaning.
 	DestroyEvent(e Event) error
 
 	// Submit hands the commands of b to their streams, in order, in one
 	// crossing, and returns without waiting for them. On a failure the error is
-	// a *[SubmitError], which says which commands are in. It allocates nothing
-	// when it succeeds, and keeps nothing of b.
+	// a *[SubmitError], which says which commands are in, or for no batch at all
+	// [ErrInvalidValue]. It allocates nothing when it succeeds, and keeps nothing
+	// of b.
 	Submit(b *Batch) error
 	// Poll answers each mark in place, in one crossing. The error is the
 	// device's, not a mark's; marks behind it are unanswered.

@@ -10,41 +10,42 @@ import (
 type Code int32
 
 // The results that this library tells apart. Numbers and names are those of
-// the CUDA driver API, section "Data types used by CUDA driver".
+// the CUDA driver API, section "Data types used by CUDA driver". A sticky one
+// leaves the context dead: see [Code.Sticky].
 const (
-	Success             Code = 0
-	ErrInvalidValue     Code = 1
-	ErrOutOfMemory      Code = 2
-	ErrNotInitialized   Code = 3
-	ErrDeinitialized    Code = 4
-	ErrStubLibrary      Code = 34
-	ErrNoDevice         Code = 100
-	ErrInvalidDevice    Code = 101
-	ErrInvalidImage     Code = 200
-	ErrInvalidContext   Code = 201
-	ErrECC              Code = 214
-	ErrInvalidPTX       Code = 218
-	ErrUnsupportedPTX   Code = 222
-	ErrInvalidHandle    Code = 400
-	ErrIllegalState     Code = 401
-	ErrNotFound         Code = 500
-	ErrNotReady         Code = 600
-	ErrIllegalAddress   Code = 700
-	ErrLaunchResources  Code = 701
-	ErrLaunchTimeout    Code = 702
-	ErrContextDestroyed Code = 709
-	ErrAssert           Code = 710
-	ErrHardwareStack    Code = 714
-	ErrIllegalInstr     Code = 715
-	ErrMisaligned       Code = 716
-	ErrInvalidAddrSpace Code = 717
-	ErrInvalidPC        Code = 718
-	ErrLaunchFailed     Code = 719
-	ErrNotPermitted     Code = 800
-	ErrNotSupported     Code = 801
-	ErrCaptureInvalid   Code = 901
-	ErrStreamCapturing  Code = 900
-	ErrUnknown          Code = 999
+	Success             Code = 0   // no error
+	ErrInvalidValue     Code = 1   // an argument is out of range, or makes no sense
+	ErrOutOfMemory      Code = 2   // not enough memory for what was asked
+	ErrNotInitialized   Code = 3   // cuInit has not run, or failed
+	ErrDeinitialized    Code = 4   // the driver is shutting down
+	ErrStubLibrary      Code = 34  // the library is the stub that programs are linked with
+	ErrNoDevice         Code = 100 // no device to be seen
+	ErrInvalidDevice    Code = 101 // no device of that number
+	ErrInvalidImage     Code = 200 // a module that is neither PTX nor a cubin
+	ErrInvalidContext   Code = 201 // no context is current, or it has gone
+	ErrECC              Code = 214 // a memory error that could not be corrected; sticky
+	ErrInvalidPTX       Code = 218 // PTX that does not compile
+	ErrUnsupportedPTX   Code = 222 // PTX of a newer version than the driver knows
+	ErrInvalidHandle    Code = 400 // no such stream, event, module or function
+	ErrIllegalState     Code = 401 // the thing is not in a state for the call
+	ErrNotFound         Code = 500 // no such symbol, kernel or allocation
+	ErrNotReady         Code = 600 // what was asked after has not happened yet; no failure
+	ErrIllegalAddress   Code = 700 // a kernel or copy touched memory that it may not; sticky
+	ErrLaunchResources  Code = 701 // a launch takes more registers or shared memory than there are
+	ErrLaunchTimeout    Code = 702 // a kernel ran longer than the system allows; sticky
+	ErrContextDestroyed Code = 709 // the context was destroyed, or never made; sticky
+	ErrAssert           Code = 710 // an assertion in a kernel failed; sticky
+	ErrHardwareStack    Code = 714 // the call stack of a kernel is broken or full; sticky
+	ErrIllegalInstr     Code = 715 // a kernel met an instruction that is none; sticky
+	ErrMisaligned       Code = 716 // a kernel touched an address that is no multiple of its access; sticky
+	ErrInvalidAddrSpace Code = 717 // an access to an address of another state space; sticky
+	ErrInvalidPC        Code = 718 // a kernel left its code; sticky
+	ErrLaunchFailed     Code = 719 // a kernel ended for a reason of no other code; sticky
+	ErrNotPermitted     Code = 800 // the call may not be made now, as during a capture
+	ErrNotSupported     Code = 801 // the device, driver or back end can not do it
+	ErrCaptureInvalid   Code = 901 // an earlier call spoiled the capture of the stream
+	ErrStreamCapturing  Code = 900 // the call may not be made while the stream is captured
+	ErrUnknown          Code = 999 // an error inside the driver
 )
 
 var codeNames = map[Code]string{

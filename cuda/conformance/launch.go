@@ -115,7 +115,7 @@ func testArguments(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, f := x.stream(), x.kernel("fill_index")
 	one := cuda.Geometry{Grid: [3]uint32{1, 1, 1}, Block: [3]uint16{1, 1, 1}}
-	for _, n := range []int{0, 8, 12, 24, cuda.MaxArgBytes + 16} {
+	for _, n := range []int{0, 8, 12, 24, cuda.MaxArgBytes + 16, 1 << 40, -1} {
 		var b cuda.Batch
 		b.Launch(s, f, one, n)
 		require.ErrorIs(t, d.Submit(&b), cuda.ErrInvalidValue, "%d bytes", n)

@@ -93,7 +93,10 @@ func (f *device) method(name string) error {
 }
 
 func (f *device) Submit(b *cuda.Batch) error {
-	commands := b.Commands()
+	var commands []cuda.Command
+	if b != nil {
+		commands = b.Commands()
+	}
 	if len(commands) == 0 {
 		if err := f.method("Submit"); err != nil {
 			return err

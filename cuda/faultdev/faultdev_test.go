@@ -141,3 +141,10 @@ func TestEveryMethodCanFail(t *testing.T) {
 	}
 	require.NoError(t, d.Sync(bg))
 }
+
+func TestNoBatchIsTheDevicesToRefuse(t *testing.T) {
+	asked := ""
+	x := faultdev.Wrap(open(t), func(c faultdev.Call) error { asked = c.Method; return nil })
+	require.ErrorIs(t, x.Submit(nil), cuda.ErrInvalidValue)
+	require.Equal(t, "Submit", asked)
+}
