@@ -25,7 +25,7 @@ type List struct {
 // ZeroBlocks adds the zeroing of the listed blocks' pages. The ids travel in
 // the launch arguments, at most 1,012 in each launch; ids is not kept.
 //
-// It fails, and adds nothing, when t is closed or of another device than s.
+// It fails, and adds nothing, when t is nil, closed or of another device than s.
 func (s *Set) ZeroBlocks(b *cuda.Batch, stream cuda.Stream, t *Table, ids []kv.Block) error {
 	return s.launch(b, stream, zeroBlocks, t, 0, ids)
 }
@@ -58,7 +58,7 @@ func (s *Set) ResetStateAt(b *cuda.Batch, stream cuda.Stream, t *Table, ids List
 
 // checkRow refuses a row that would give a byte two values in one launch.
 func (t *Table) checkRow(row cuda.DevicePtr) error {
-	if row != 0 && t.overlap {
+	if row != 0 && t != nil && t.overlap {
 		return fmt.Errorf("kernels: pool %d: reset to a row: pages of a block share bytes: %w", t.layout.Pool, cuda.ErrInvalidValue)
 	}
 	return nil
@@ -97,6 +97,8 @@ func (s *Set) checkSums(t *Table, sums cuda.DevicePtr) error {
 
 func (s *Set) check(t *Table) error {
 	switch {
+	case t == nil:
+		return fmt.Errorf("kernels: no table: %w", cuda.ErrInvalidValue)
 	case s.modules == nil:
 		return fmt.Errorf("kernels: set: %w", cuda.ErrClosed)
 	case t.closed:

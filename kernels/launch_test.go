@@ -320,3 +320,22 @@ func BenchmarkStage(b *testing.B) {
 		}
 	})
 }
+
+func TestNoTable(t *testing.T) {
+	f := newFixture(t)
+	var b cuda.Batch
+	ids, list := sequence(3), List{IDs: 64, Max: 3}
+	for name, err := range map[string]error{
+		"zero":        f.set.ZeroBlocks(&b, f.stream, nil, ids),
+		"zero at":     f.set.ZeroBlocksAt(&b, f.stream, nil, list),
+		"reset":       f.set.ResetState(&b, f.stream, nil, ids, 0),
+		"reset row":   f.set.ResetState(&b, f.stream, nil, ids, 64),
+		"reset at":    f.set.ResetStateAt(&b, f.stream, nil, list, 64),
+		"checksum":    f.set.ChecksumBlocks(&b, f.stream, nil, ids, 64),
+		"checksum at": f.set.ChecksumBlocksAt(&b, f.stream, nil, list, 64),
+	} {
+		require.ErrorIs(t, err, cuda.ErrInvalidValue, name)
+		require.ErrorContains(t, err, "no table", name)
+	}
+	require.Zero(t, b.Len())
+}
