@@ -44,16 +44,20 @@ func (b *Batch) Registry() *Registry { return b.r }
 
 // Record adds a mark to the timeline's stream and returns its fence, which
 // covers everything before it in that stream. An error (a closed timeline, no
-// event to be had, a dead device) is returned by [Batch.Submit]; the fence is
+// event to be had, a dead device, no timeline at all) is returned by [Batch.Submit]; the fence is
 // then lost.
 func (b *Batch) Record(t *Timeline) Fence {
 	r := b.r
+	if t == nil {
+		b.Fail(fmt.Errorf("event: record on no timeline: %w", cuda.ErrInvalidHandle))
+		return b.lostFence(&Timeline{r: r, id: kv.Timeline(lastID.Add(1)), name: "none"})
+	}
 	if t.r != r {
-		b.fail(fmt.Errorf("event: record on %v: %w", t, ErrForeign))
+		b.Fail(fmt.Errorf("event: record on %v: %w", t, ErrForeign))
 		return b.lostFence(t)
 	}
 	if b.spent {
-		b.fail(fmt.Errorf("event: record on %v: %w", t, ErrSpent))
+		b.Fail(fmt.Errorf("event: record on %v: %w", t, ErrSpent))
 		return b.lostFence(t)
 	}
 	slot, err := r.takeSlot()
@@ -69,7 +73,7 @@ func (b *Batch) Record(t *Timeline) Fence {
 	f := Fence{t, t.handed}
 	if err != nil {
 		t.drop(t.handed)
-		b.fail(err)
+		b.Fail(err)
 		return f
 	}
 	b.marks = append(b.marks, batchMark{t: t, seq: t.handed, slot: slot, cmd: b.raw.Len()})
@@ -86,7 +90,10 @@ func (b *Batch) lostFence(t *Timeline) Fence {
 	return Fence{t, t.handed}
 }
 
-func (b *Batch) fail(err error) {
+// Fail keeps err for [Batch.Submit], which will then submit nothing of the batch.
+// The first error stays until Reset. It is for layers that add commands without
+// an error of their own to return.
+func (b *Batch) Fail(err error) {
 	if b.err == nil {
 		b.err = err
 	}
@@ -150,7 +157,7 @@ func (b *Batch) addWait(s cuda.Stream, slot int32) {
 //
 // An error of the device is a *[cuda.SubmitError]; marks from the failed
 // command on are lost. After a sticky one the registry is dead. [ErrOrder] and
-// errors that Record kept for Submit mean that nothing was submitted; after
+// errors that Record or Fail kept for Submit mean that nothing was submitted; after
 // ErrOrder alone Submit may be tried again.
 func (b *Batch) Submit() error {
 	b.uses++

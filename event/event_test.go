@@ -409,3 +409,31 @@ func TestOnDoneRunsInOrder(t *testing.T) {
 	r.poll()
 	require.Equal(t, []int{1, 2, 0}, order)
 }
+
+func TestRecordOnNoTimeline(t *testing.T) {
+	r := newRig(t, noopdev.Options{})
+	b := r.reg.NewBatch()
+	f := b.Record(nil)
+	require.Equal(t, event.Lost, f.State())
+	require.False(t, f.Done())
+	require.ErrorIs(t, b.Wait(7, f), cuda.ErrNotRecorded)
+	require.NotEqual(t, f.Point(), b.Record(nil).Point())
+	b.Record(r.timeline("real"))
+	err := b.Submit()
+	require.ErrorIs(t, err, cuda.ErrInvalidHandle)
+	require.ErrorContains(t, err, "no timeline")
+	require.Zero(t, r.reg.Open(), "nothing was submitted")
+	b.Reset()
+	require.NoError(t, b.Submit())
+}
+
+func TestFailKeepsTheFirstError(t *testing.T) {
+	r := newRig(t, noopdev.Options{})
+	b := r.reg.NewBatch()
+	first := errors.New("first")
+	b.Fail(first)
+	b.Fail(errors.New("second"))
+	require.Equal(t, first, b.Submit())
+	b.Reset()
+	require.NoError(t, b.Submit())
+}

@@ -147,6 +147,9 @@ func (s *Stream) Close() error {
 // CUDA does not tell an event that was never recorded from one that has fired:
 // the fence of such an event fires at once. Adopt the stream where you can.
 func AdoptEvent(join *Stream, e cuda.Event) (event.Fence, error) {
+	if join == nil {
+		return event.Fence{}, fmt.Errorf("stream: adopt event %#x: no join stream: %w", uint64(e), cuda.ErrInvalidHandle)
+	}
 	if e == 0 {
 		return event.Fence{}, fmt.Errorf("stream: adopt event: no event: %w", cuda.ErrInvalidHandle)
 	}

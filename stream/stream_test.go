@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -206,4 +207,36 @@ func BenchmarkBatch(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func TestNoStream(t *testing.T) {
+	r := newRig(t, noopdev.Options{Hold: true})
+	s := r.stream("s")
+	b := stream.NewBatch(r.reg)
+	for name, add := range map[string]func(){
+		"launch": func() { require.Len(t, b.Launch(nil, 1, cuda.Geometry{}, 16), 16, "for callers that fill it") },
+		"copy":   func() { b.Copy(nil, 1, 2, 3) },
+		"fill":   func() { b.Fill8(nil, 1, 2, 3) },
+		"fill ":  func() { b.Fill32(nil, 4, 2, 3) },
+		"record": func() { require.Equal(t, event.Lost, b.Record(nil).State()) },
+	} {
+		good := b.Record(s)
+		add()
+		err := b.Submit()
+		require.ErrorIs(t, err, cuda.ErrInvalidHandle, name)
+		require.ErrorContains(t, err, strings.TrimSpace(name)+" on no stream")
+		require.Equal(t, event.Created, good.State(), "nothing was submitted")
+		b.Reset()
+	}
+	f, err := s.Mark()
+	require.NoError(t, err)
+	err = b.Wait(nil, f)
+	require.ErrorIs(t, err, cuda.ErrInvalidHandle)
+	require.ErrorContains(t, err, "no stream")
+	require.Zero(t, b.Len())
+	require.NoError(t, b.Submit())
+
+	_, err = stream.AdoptEvent(nil, 5)
+	require.ErrorIs(t, err, cuda.ErrInvalidHandle)
+	require.ErrorContains(t, err, "no join stream")
 }
