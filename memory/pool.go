@@ -24,10 +24,10 @@ type PoolOptions struct {
 	ID   kv.PoolID
 	// Blocks is the number of ids, 0 to Blocks-1.
 	Blocks int
-	// RealZero says that block 0 is a block like any other, as the slots of a
+	// RealNull says that block 0 is a block like any other, as the slots of a
 	// state pool are. Otherwise it is the null block: never handed out,
 	// referred to or freed.
-	RealZero bool
+	RealNull bool
 	// Reclaimer is asked before a block is handed out again; nil: it may be at
 	// once.
 	Reclaimer Reclaimer
@@ -87,7 +87,7 @@ func (s blockState) String() string { return blockStateNames[s] }
 // NewPool returns a pool whose blocks are free in the order of their ids.
 func NewPool(o PoolOptions) (*Pool, error) {
 	least := 2
-	if o.RealZero {
+	if o.RealNull {
 		least = 1
 	}
 	if o.Blocks < least || o.Blocks > math.MaxInt32 {
@@ -95,7 +95,7 @@ func NewPool(o PoolOptions) (*Pool, error) {
 	}
 	p := &Pool{o: o, blocks: make([]block, o.Blocks), free: make([]kv.Block, o.Blocks)}
 	first := 0
-	if !o.RealZero {
+	if !o.RealNull {
 		p.blocks[0].state = blockNull
 		first = 1
 	}
@@ -115,7 +115,7 @@ func (p *Pool) Name() string { return p.o.Name }
 // asked the reclaimer.
 func (p *Pool) Counters() PoolCounters {
 	c := PoolCounters{Blocks: len(p.blocks), Free: p.nfree, Used: p.used, Retired: p.retired, Refs: p.refs}
-	if !p.o.RealZero {
+	if !p.o.RealNull {
 		c.Null = 1
 	}
 	return c

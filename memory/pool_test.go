@@ -53,8 +53,8 @@ func TestPoolNullBlock(t *testing.T) {
 	require.ErrorIs(t, err, memory.ErrOutOfRange, "nothing but the null block")
 }
 
-func TestPoolRealZero(t *testing.T) {
-	p := newPool(t, memory.PoolOptions{Name: "state", Blocks: 1, RealZero: true})
+func TestPoolRealNull(t *testing.T) {
+	p := newPool(t, memory.PoolOptions{Name: "state", Blocks: 1, RealNull: true})
 	ts := alloc(t, p, 1)
 	require.Equal(t, []kv.Tenancy{{Block: 0, Generation: 1}}, ts)
 	require.NoError(t, p.Free(ts))
@@ -213,9 +213,9 @@ func (w *twin) check(ts []kv.Tenancy) bool {
 func TestPoolTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blocks := rapid.IntRange(2, 12).Draw(t, "blocks")
-		realZero := rapid.Bool().Draw(t, "realZero")
+		realNull := rapid.Bool().Draw(t, "realNull")
 		l := &lender{}
-		o := memory.PoolOptions{Blocks: blocks, RealZero: realZero}
+		o := memory.PoolOptions{Blocks: blocks, RealNull: realNull}
 		if rapid.Bool().Draw(t, "reclaimer") {
 			o.Reclaimer = l
 		}
@@ -223,7 +223,7 @@ func TestPoolTwin(t *testing.T) {
 		require.NoError(t, err)
 		w := &twin{refs: map[kv.Block]int{}, gen: map[kv.Block]kv.Generation{}}
 		for b := range blocks {
-			if b > 0 || realZero {
+			if b > 0 || realNull {
 				w.free = append(w.free, kv.Block(b))
 			}
 		}

@@ -23,8 +23,20 @@ const Null Block = 0
 // distinct types because mixing them up addresses the wrong memory silently.
 type KernelBlock int32
 
-// Expand returns the first of the ratio kernel blocks that make up b.
-func (b Block) Expand(ratio int) KernelBlock { return KernelBlock(int(b) * ratio) }
+// Expand returns the first of the ratio kernel blocks that make up b; those of
+// padding are padding. It is an error if ratio is not positive, or if the id of
+// one of the kernel blocks does not fit.
+func (b Block) Expand(ratio int) (KernelBlock, error) {
+	switch {
+	case ratio < 1:
+		return 0, fmt.Errorf("kv: block %d of %d kernel blocks: want at least 1", b, ratio)
+	case b < 0:
+		return KernelBlock(Pad), nil
+	case ratio > math.MaxInt32 || (int64(b)+1)*int64(ratio)-1 > math.MaxInt32:
+		return 0, fmt.Errorf("kv: block %d of %d kernel blocks: their ids go beyond %d", b, ratio, math.MaxInt32)
+	}
+	return KernelBlock(int64(b) * int64(ratio)), nil
+}
 
 // PoolID names a pool of blocks; the blocks of a pool are recycled together.
 type PoolID uint16

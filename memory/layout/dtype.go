@@ -8,10 +8,10 @@ type DType uint8
 const (
 	// DefaultDType stands for the dtype that the surrounding type documents.
 	DefaultDType DType = iota
-	BFloat16
-	Float16
-	Float32
-	FP8
+	BFloat16           // bfloat16, 2 bytes
+	Float16            // IEEE 754 half precision, 2 bytes
+	Float32            // IEEE 754 single precision, 4 bytes
+	FP8                // 8-bit floating point, e4m3 or e5m2, 1 byte
 	// FP8MLA and NVFP4MLA are packed forms of one latent attention vector, with
 	// their scales; only latent attention knows them.
 	FP8MLA

@@ -22,12 +22,12 @@ func optionFault(format string, args ...any) error {
 type Order uint8
 
 const (
-	LBNHC Order = iota
-	LBHNC
-	LHBNC
-	BLNHC
-	BLHNC
-	BHLNC
+	LBNHC Order = iota // a tensor for each layer, the tokens of a block in order
+	LBHNC              // the same, but within a block the heads one after the other
+	LHBNC              // a tensor for each layer and head: a block's heads lie apart
+	BLNHC              // a block's layers side by side, its tokens in order
+	BLHNC              // the same, but within a layer the heads one after the other
+	BHLNC              // a block's heads side by side, each with all layers
 )
 
 var orderNames = [...]string{"LBNHC", "LBHNC", "LHBNC", "BLNHC", "BLHNC", "BHLNC"}
@@ -90,8 +90,8 @@ func ParseStateMode(s string) (StateMode, error) {
 type ConvOrder uint8
 
 const (
-	ConvSD ConvOrder = iota
-	ConvDS
+	ConvSD ConvOrder = iota // a row of all channels, then the next row
+	ConvDS                  // all rows of a channel, then the next channel
 )
 
 // KernelBlocks says which block sizes, in tokens, an attention backend can
@@ -101,12 +101,20 @@ type KernelBlocks struct {
 	Exact    []int
 }
 
-// FlashAttention, FlashInfer, FlashMLA and CutlassMLA are the block sizes of
-// the backends of these names in vLLM 0.33.0. Triton's is FlashAttention's.
+// The block sizes of backends are those of vLLM 0.33.0.
+
+// FlashAttention pages by multiples of 16 tokens, and so does vLLM's Triton
+// backend.
 func FlashAttention() KernelBlocks { return KernelBlocks{Multiple: 16} }
-func FlashInfer() KernelBlocks     { return KernelBlocks{Exact: []int{16, 32, 64}} }
-func FlashMLA() KernelBlocks       { return KernelBlocks{Exact: []int{64}} }
-func CutlassMLA() KernelBlocks     { return KernelBlocks{Exact: []int{128}} }
+
+// FlashInfer pages by 16, 32 or 64 tokens.
+func FlashInfer() KernelBlocks { return KernelBlocks{Exact: []int{16, 32, 64}} }
+
+// FlashMLA pages latent attention by 64 tokens.
+func FlashMLA() KernelBlocks { return KernelBlocks{Exact: []int{64}} }
+
+// CutlassMLA pages latent attention by 128 tokens.
+func CutlassMLA() KernelBlocks { return KernelBlocks{Exact: []int{128}} }
 
 func (k KernelBlocks) check() error {
 	switch {
