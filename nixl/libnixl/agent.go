@@ -223,6 +223,15 @@ func (a *Agent) enter(op string) error {
 	return nil
 }
 
+// openLocked is for calls that keep the agent alive by counting as in flight.
+// The caller holds mu.
+func (a *Agent) openLocked(op string) error {
+	if a.closed {
+		return nixl.Refuse(op, "", nixl.ErrClosed, "agent %s", a.name)
+	}
+	return nil
+}
+
 func (a *Agent) leave() { a.life.RUnlock() }
 
 // Close ends the agent and with it its backends, registrations and peers. It

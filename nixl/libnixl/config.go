@@ -34,9 +34,13 @@ type Config struct {
 	// that reads memory of this agent over shared memory or TCP then waits
 	// until this agent is called.
 	NoProgressThread bool
-	// ProgressDelay is how long the progress thread sleeps between two looks;
-	// 0 lets it wait for events.
-	ProgressDelay time.Duration
+	// ProgressWait is how long the progress thread waits at most for an event
+	// of the transport before it looks by itself; 0: 1 ms, which is also the
+	// least that UCX can do.
+	ProgressWait time.Duration
+	// Spin lets the progress thread look without ever waiting. It answers
+	// soonest and takes a processor for itself, as the library does by default.
+	Spin bool
 
 	// Listen starts the thread that exchanges metadata over sockets and etcd.
 	// It is started anyway where NIXL_ETCD_ENDPOINTS is set.
@@ -74,8 +78,10 @@ func (c *Config) check(name string) error {
 		return nixl.Refuse(op, "", nixl.ErrInvalid, "name %q", name)
 	case c.Sync > SyncNone:
 		return nixl.Refuse(op, "", nixl.ErrInvalid, "thread sync %d", c.Sync)
-	case c.ProgressDelay < 0 || c.ListenWait < 0:
-		return nixl.Refuse(op, "", nixl.ErrInvalid, "negative delay")
+	case c.ProgressWait < 0 || c.ListenWait < 0:
+		return nixl.Refuse(op, "", nixl.ErrInvalid, "negative wait")
+	case c.Spin && (c.ProgressWait > 0 || c.NoProgressThread):
+		return nixl.Refuse(op, "", nixl.ErrInvalid, "a progress thread that spins does not wait, and there has to be one")
 	}
 	for _, b := range c.Backends {
 		if err := b.check(op); err != nil {
@@ -101,7 +107,10 @@ func (c *Config) native() *agentConfig {
 	n := &agentConfig{
 		progress: !c.NoProgressThread, listen: c.Listen, telemetry: c.Telemetry,
 		port: c.ListenPort, sync: c.Sync,
-		progressDelay: c.ProgressDelay, listenDelay: c.ListenWait,
+		progressDelay: c.ProgressWait, listenDelay: c.ListenWait,
+	}
+	if n.progressDelay == 0 && !c.Spin {
+		n.progressDelay = time.Millisecond
 	}
 	if n.listenDelay == 0 {
 		n.listenDelay = 10 * time.Millisecond

@@ -21,17 +21,16 @@ func (t *Transfer) copied(local, remote []nixl.Descriptor) (l, r []nixl.Descript
 // prepare makes the native request.
 func (t *Transfer) prepare(op string) error {
 	a := t.a
-	if err := a.enter(op); err != nil {
-		return err
-	}
-	defer a.leave()
 	if b := t.opt.Backend; b != nil && b.a != a {
 		return nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrInvalid, "backend %s is of another agent", b.Plugin())
 	}
 	a.mu.Lock()
-	err := t.resolve(op)
+	err := a.openLocked(op)
 	if err == nil {
-		t.pin() // so that neither memory nor peer goes meanwhile
+		err = t.resolve(op)
+	}
+	if err == nil {
+		t.pin() // so that neither agent, memory nor peer goes meanwhile
 	}
 	r := a.remotes[t.spec.Peer.Name]
 	fetched, name := false, a.selfName

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/nixl"
@@ -314,5 +315,38 @@ func init() {
 			err = errors.Join(err, <-made)
 		}
 		return err
+	}
+}
+
+// An agent that nobody uses takes no processor: its progress thread waits.
+func TestIdleAgentsAreIdle(t *testing.T) {
+	out, err := finish(t, command(t, "idle"), patience)
+	require.NoError(t, err, out)
+	t.Log(out)
+}
+
+func init() {
+	roles["idle"] = func() error {
+		a, b, move, _, err := loaded()
+		if err != nil {
+			return err
+		}
+		if err := move(); err != nil {
+			return err
+		}
+		used := func() time.Duration {
+			var u unix.Rusage
+			_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
+			return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+		const pause = 400 * time.Millisecond
+		before := used()
+		_ = clock.Wall().Sleep(context.Background(), pause)
+		spent := used() - before
+		if spent > pause/4 {
+			return fmt.Errorf("two idle agents took %v of processor in %v", spent, pause)
+		}
+		fmt.Printf("two idle agents: %v of processor in %v", spent, pause)
+		return errors.Join(a.Close(), b.Close())
 	}
 }

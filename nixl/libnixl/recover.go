@@ -40,10 +40,17 @@ func (a *Agent) Recover(p nixl.Peer) error {
 	case a.inFlight > 0:
 		err = nixl.Refuse(op, p.Name, nixl.ErrBusy, "%d transfers of agent %s in flight", a.inFlight, a.name)
 	}
-	a.mu.Unlock()
 	if err != nil {
+		a.mu.Unlock()
 		return err
 	}
+	// From here on every transfer is refused, for want of its peer.
+	a.peers.Lost(a.self)
+	for name, r := range a.remotes {
+		a.peers.Lost(r.peer)
+		delete(a.remotes, name)
+	}
+	a.mu.Unlock()
 	configs := make([]BackendConfig, 0, len(a.backends))
 	old := a.Backends()
 	for _, b := range old {
@@ -51,15 +58,14 @@ func (a *Agent) Recover(p nixl.Peer) error {
 	}
 	a.stop()
 	a.mu.Lock()
-	for name, r := range a.remotes {
-		a.peers.Lost(r.peer)
-		delete(a.remotes, name)
-	}
 	a.registry.Quieted()
 	a.restarts++
 	a.mu.Unlock()
-	err = a.restart(configs, old)
-	if err != nil {
+	if err = a.restart(configs, old); err == nil {
+		a.mu.Lock()
+		a.peers.Found(a.self)
+		a.mu.Unlock()
+	} else {
 		if a.h != nil {
 			a.end()
 		}

@@ -383,3 +383,54 @@ func TestPeersComeAndGo(t *testing.T) {
 	require.NoError(t, x.Post())
 	require.NoError(t, wait(t, p.a, x))
 }
+
+// Recover with others posting: each post works or is refused, and nothing is
+// used that is gone.
+func TestRecoverUnderLoad(t *testing.T) {
+	p := newPair(t, 1<<20, Config{})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for g := range uint64(3) {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				p.b.mu.Lock() // for p.peer, which meet changes
+				s := p.spec(nixl.Read, g*4096, 4096)
+				p.b.mu.Unlock()
+				x, err := p.a.NewTransfer(s)
+				if err != nil {
+					continue
+				}
+				if x.Post() == nil {
+					_ = wait(t, p.a, x)
+				}
+				_ = x.Close()
+			}
+		})
+	}
+	for range 5 {
+		clk := clock.Wall()
+		for {
+			err := p.a.Recover(p.peer)
+			if err == nil {
+				break
+			}
+			require.ErrorIs(t, err, nixl.ErrBusy)
+			require.Less(t, clk.Now(), patience)
+		}
+		blob, err := p.b.Metadata()
+		require.NoError(t, err)
+		q, err := p.a.AddPeer(blob)
+		require.NoError(t, err)
+		p.b.mu.Lock()
+		p.peer = q
+		p.b.mu.Unlock()
+	}
+	close(stop)
+	wg.Wait()
+	require.Equal(t, uint64(5), p.a.Restarts())
+}

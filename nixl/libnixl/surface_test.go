@@ -62,7 +62,9 @@ func TestConfig(t *testing.T) {
 		"no name":       {"", Config{}},
 		"zero byte":     {"a\x00b", Config{}},
 		"sync":          {"a", Config{Sync: 9}},
-		"delay":         {"a", Config{ProgressDelay: -1}},
+		"wait":          {"a", Config{ProgressWait: -1}},
+		"spin and wait": {"a", Config{Spin: true, ProgressWait: 1}},
+		"spin alone":    {"a", Config{Spin: true, NoProgressThread: true}},
 		"parameter":     {"a", Config{Backends: []BackendConfig{{"UCX", map[string]string{"": "x"}}}}},
 		"no plugin":     {"a", Config{Backends: []BackendConfig{{}}}},
 		"zero in value": {"a", Config{Backends: []BackendConfig{{"UCX", map[string]string{"x": "\x00"}}}}},
@@ -72,7 +74,7 @@ func TestConfig(t *testing.T) {
 		quiet(t, err, nixl.ErrInvalid)
 	}
 	for _, s := range []ThreadSync{SyncReadWrite, SyncStrict, SyncNone} {
-		a := agent(t, "decode", Config{Sync: s, NoProgressThread: true})
+		a := agent(t, "decode", Config{Sync: s, NoProgressThread: s == SyncNone, Spin: s == SyncStrict})
 		_, err := a.Metadata()
 		require.NoError(t, err)
 	}

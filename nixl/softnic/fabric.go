@@ -15,6 +15,7 @@ import (
 type Fabric struct {
 	world *vtime.World
 	o     Options
+	bad   error // what makes no sense in the options that were given
 
 	// All below is guarded by the machine's lock.
 	agents  []*agent // living ones, in the order in which they came
@@ -31,11 +32,14 @@ type Fabric struct {
 // one fabric means nothing to another.
 var lifeCount atomic.Uint64
 
-// New returns a fabric without agents on the clock of w.
+// New returns a fabric without agents on the clock of w, which must not be nil.
+// Options that make no sense are an error of [Fabric.NewAgent].
 func New(w *vtime.World, o Options) *Fabric {
+	o, bad := o.complete(w.Slow())
 	f := &Fabric{
 		world:  w,
-		o:      o.withDefaults(w.Slow()),
+		o:      o,
+		bad:    bad,
 		lives:  map[uint64]*agent{},
 		choose: func(TransferInfo) Fault { return Fault{} },
 	}
@@ -44,7 +48,8 @@ func New(w *vtime.World, o Options) *Fabric {
 }
 
 // NewAgent adds an agent whose memory is that of mems; each answers for its
-// own addresses. The name must not be in use.
+// own addresses. The name must not be in use. Options of [New] that make no
+// sense are refused here, by name.
 func (f *Fabric) NewAgent(name string, mems ...Memory) (nixl.Agent, error) {
 	f.world.Enter(0)
 	defer f.world.Exit()
@@ -55,6 +60,8 @@ func (f *Fabric) newAgent(op, name string, mems []Memory) (nixl.Agent, error) {
 	switch {
 	case f.closed:
 		return nil, nixl.Refuse(op, name, nixl.ErrClosed, "fabric")
+	case f.bad != nil:
+		return nil, nixl.Refuse(op, name, nixl.ErrInvalid, "%v", f.bad)
 	case name == "" || len(name) > maxName:
 		return nil, nixl.Refuse(op, name, nixl.ErrInvalid, "a name has 1 to %d bytes", maxName)
 	case f.agent(name) != nil:

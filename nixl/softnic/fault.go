@@ -27,6 +27,7 @@ func (i TransferInfo) String() string {
 type FaultKind uint8
 
 const (
+	// NoFault lets the post or message go well.
 	NoFault FaultKind = iota
 	// FailPost refuses the post before anything is handed over.
 	FailPost
@@ -80,7 +81,7 @@ func (k FaultKind) String() string {
 type Fault struct {
 	Kind   FaultKind
 	At     float64 // part of the whole, 0 to 1, where the kind has a place
-	Factor float64 // of Slow; below 1 counts as 1
+	Factor float64 // of Slow; below 1, and no number, counts as 1
 }
 
 // part returns f.At of n, rounded down.
@@ -92,6 +93,15 @@ func (f Fault) part(n uint64) uint64 {
 		return n
 	}
 	return min(n, uint64(f.At*float64(n)))
+}
+
+// factor returns f.Factor within bounds: no rate may become 0, which for a flow
+// means none of its own.
+func (f Fault) factor() float64 {
+	if !(f.Factor >= 1) {
+		return 1
+	}
+	return min(f.Factor, 1e100)
 }
 
 // Inject has choose asked about every post and every message from now on; nil

@@ -171,7 +171,7 @@ func (fl *flight) pump() {
 
 	cost, limit := float64(n)*float64(s.scale), fl.f.o.Bandwidth
 	if fl.fault.Kind == Slow {
-		limit /= max(fl.fault.Factor, 1)
+		limit /= fl.fault.factor()
 	}
 	memory := to.mem.Bandwidth()
 	c.left = 2
@@ -191,7 +191,7 @@ func (fl *flight) next() (place, bool) {
 		size = reorderWindow
 	}
 	for len(fl.window) < size && fl.entry < fl.handed {
-		at := fl.start + time.Duration(fl.entry)*fl.f.o.PostPerDescriptor
+		at := fl.start + times(fl.entry, fl.f.o.PostPerDescriptor)
 		if at > fl.f.world.Time() {
 			if len(fl.window) == 0 {
 				fl.pending++

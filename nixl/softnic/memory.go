@@ -2,6 +2,7 @@ package softnic
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/kvgate/kvgate/internal/vtime"
@@ -10,9 +11,10 @@ import (
 // Memory is the memory of an agent, or a part of it. Its methods are called
 // with the machine locked; they must not block nor call into the world.
 type Memory interface {
-	// Read and Write copy bytes at an address. An error names the allocation
+	// Read copies the bytes at an address to dst. An error names the allocation
 	// or says that there is none.
 	Read(addr uint64, dst []byte) error
+	// Write copies src to an address, with the errors of Read.
 	Write(addr uint64, src []byte) error
 	// Scale is how many bytes each stored byte at addr counts as in the cost
 	// model; 0 counts as 1.
@@ -52,12 +54,17 @@ type HostMemory struct {
 
 const pageSize = 4096
 
-// NewHostMemory returns size zero bytes, at least one, aligned to 4 KiB.
+// NewHostMemory returns size zero bytes, at least one, aligned to 4 KiB. Like
+// make it panics where no slice can be so long, and ends the process where the
+// machine lacks the memory.
 func NewHostMemory(size uint64) *HostMemory { return NewScaledHostMemory(size, 1) }
 
 // NewScaledHostMemory is NewHostMemory with a cost scale.
 func NewScaledHostMemory(size uint64, scale uint32) *HostMemory {
 	size = max(size, 1)
+	if size > math.MaxInt64-pageSize { // the sum below would start anew from 0
+		panic(fmt.Sprintf("softnic: host memory of %d bytes", size))
+	}
 	raw := make([]byte, size+pageSize-1)
 	// The heap does not move, so the address holds as long as data does.
 	skip := -uint64(uintptr(unsafe.Pointer(&raw[0]))) % pageSize

@@ -1,6 +1,7 @@
 package softnic
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -49,6 +50,10 @@ const None time.Duration = -1
 
 // Options shape a fabric. The zero value means the defaults above. Durations
 // are in the world's model time, as on hardware: a slowed world stretches them.
+//
+// What makes no sense is refused by [Fabric.NewAgent]: a number that is not
+// finite, a negative one other than [None], a duration that is longer than a
+// day when it is stretched.
 type Options struct {
 	Bandwidth         float64 // bytes per second of each link and direction
 	Latency           time.Duration
@@ -70,35 +75,60 @@ type Options struct {
 	Listener Listener
 }
 
-// withDefaults fills in what is zero and stretches the result by slow.
-func (o Options) withDefaults(slow float64) Options {
-	if !(o.Bandwidth > 0) || math.IsInf(o.Bandwidth, 0) {
+// maxTime bounds every duration, so that sums of them do not overflow.
+const maxTime = 24 * time.Hour
+
+// complete fills in what is zero and stretches the result by slow. The error
+// names the option that makes no sense.
+func (o Options) complete(slow float64) (Options, error) {
+	if o.Bandwidth == 0 {
 		o.Bandwidth = DefaultBandwidth
 	}
-	if !(slow >= 1) {
-		slow = 1
+	if !(o.Bandwidth/slow > 0) || math.IsInf(o.Bandwidth, 0) || !(slow >= 1) {
+		return o, fmt.Errorf("option Bandwidth of %g, slowed by %g: want a positive finite number", o.Bandwidth, slow)
 	}
 	o.Bandwidth /= slow
 	for _, d := range []struct {
-		v   *time.Duration
-		def time.Duration
+		name string
+		v    *time.Duration
+		def  time.Duration
 	}{
-		{&o.Latency, DefaultLatency}, {&o.Jitter, 0},
-		{&o.PostCost, DefaultPostCost}, {&o.PostPerDescriptor, DefaultPostPerDescriptor},
-		{&o.MakeCost, DefaultMakeCost}, {&o.MakePerDescriptor, DefaultMakePerDescriptor},
-		{&o.StatusCost, DefaultStatusCost}, {&o.Linger, DefaultLinger},
+		{"Latency", &o.Latency, DefaultLatency}, {"Jitter", &o.Jitter, 0},
+		{"PostCost", &o.PostCost, DefaultPostCost}, {"PostPerDescriptor", &o.PostPerDescriptor, DefaultPostPerDescriptor},
+		{"MakeCost", &o.MakeCost, DefaultMakeCost}, {"MakePerDescriptor", &o.MakePerDescriptor, DefaultMakePerDescriptor},
+		{"StatusCost", &o.StatusCost, DefaultStatusCost}, {"Linger", &o.Linger, DefaultLinger},
 	} {
-		if *d.v == 0 {
+		switch *d.v {
+		case 0:
 			*d.v = d.def
+		case None:
+			*d.v = 0
 		}
-		*d.v = time.Duration(float64(max(*d.v, 0)) * slow)
+		if *d.v < 0 || float64(*d.v)*slow > float64(maxTime) {
+			return o, fmt.Errorf("option %s of %v, slowed by %g: want None or 0 to %v", d.name, *d.v, slow, maxTime)
+		}
+		*d.v = time.Duration(float64(*d.v) * slow)
 	}
-	if o.Chunk <= 0 {
-		o.Chunk = DefaultChunk
-	}
-	if o.MinChunks <= 0 {
-		o.MinChunks = DefaultMinChunks
+	for _, n := range []struct {
+		name string
+		v    *int
+		def  int
+	}{{"Chunk", &o.Chunk, DefaultChunk}, {"MinChunks", &o.MinChunks, DefaultMinChunks}} {
+		if *n.v == 0 {
+			*n.v = n.def
+		}
+		if *n.v < 0 {
+			return o, fmt.Errorf("option %s of %d: want at least 1", n.name, *n.v)
+		}
 	}
 	o.Listener = o.Listener.withDefaults()
-	return o
+	return o, nil
+}
+
+// times returns n times d, at most [maxTime].
+func times(n int, d time.Duration) time.Duration {
+	if d > 0 && time.Duration(n) > maxTime/d {
+		return maxTime
+	}
+	return time.Duration(n) * d
 }

@@ -2,7 +2,6 @@ package softnic
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/kvgate/kvgate/nixl"
 )
@@ -40,7 +39,7 @@ type segment struct {
 
 func (a *agent) NewTransfer(s nixl.Spec) (nixl.Transfer, error) {
 	const op = "transfer"
-	a.f.world.Enter(a.f.o.MakeCost + time.Duration(len(s.Local))*a.f.o.MakePerDescriptor)
+	a.f.world.Enter(a.f.o.MakeCost + times(len(s.Local), a.f.o.MakePerDescriptor))
 	defer a.f.world.Exit()
 	if err := a.open(op); err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func (t *transfer) Post() error {
 	handed, err := t.launch()
 	w.Exit()
 	if handed > 0 {
-		w.Enter(time.Duration(handed) * t.a.f.o.PostPerDescriptor)
+		w.Enter(times(handed, t.a.f.o.PostPerDescriptor))
 		w.Exit()
 	}
 	return err

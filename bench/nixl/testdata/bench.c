@@ -46,7 +46,7 @@ static double now(void) {
 }
 
 static kvg_h agent(const char *name, char *memory) {
-	struct kvg_agent_config config = {true, false, 0, 2, 1, 0, 10000, false};
+	struct kvg_agent_config config = {true, false, 0, 2, 1, 1000, 10000, false};
 	kvg_h a, mems, params, backend, list;
 	must(LIB(create_configured_agent)(name, &config, &a), "agent");
 	must(LIB(get_plugin_params)(a, "UCX", &mems, &params), "parameters");

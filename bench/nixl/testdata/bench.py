@@ -17,6 +17,7 @@ spec.loader.exec_module(nixl)
 def agent(name, addr):
     config = nixl.nixlAgentConfig()
     config.useProgThread = True
+    config.pthrDelay = 1000  # else it spins
     config.syncMode = nixl.NIXL_THREAD_SYNC_RW
     a = nixl.nixlAgent(name, config)
     params, _ = a.getPluginParams("UCX")
