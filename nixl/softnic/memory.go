@@ -2,7 +2,6 @@ package softnic
 
 import (
 	"fmt"
-	"math"
 	"unsafe"
 
 	"github.com/kvgate/kvgate/internal/vtime"
@@ -62,9 +61,6 @@ func NewHostMemory(size uint64) *HostMemory { return NewScaledHostMemory(size, 1
 // NewScaledHostMemory is NewHostMemory with a cost scale.
 func NewScaledHostMemory(size uint64, scale uint32) *HostMemory {
 	size = max(size, 1)
-	if size > math.MaxInt64-pageSize { // the sum below would start anew from 0
-		panic(fmt.Sprintf("softnic: host memory of %d bytes", size))
-	}
 	raw := make([]byte, size+pageSize-1)
 	// The heap does not move, so the address holds as long as data does.
 	skip := -uint64(uintptr(unsafe.Pointer(&raw[0]))) % pageSize

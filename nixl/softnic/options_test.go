@@ -75,7 +75,7 @@ func TestSlowByNonsense(t *testing.T) {
 	for _, factor := range []float64{0, -5, math.NaN(), 1} {
 		x := faulty(t, softnic.Fault{Kind: softnic.Slow, Factor: factor})
 		tr := x.half()
-		near(t, 105*time.Millisecond/10, took(x.w, func() { require.NoError(t, tr.Post()); require.NoError(t, x.wait(tr)) }))
+		near(t, 5300*time.Microsecond, took(x.w, func() { require.NoError(t, tr.Post()); require.NoError(t, x.wait(tr)) }))
 	}
 	x := faulty(t, softnic.Fault{Kind: softnic.Slow, Factor: math.Inf(1)})
 	require.NoError(t, x.half().Post())
