@@ -75,7 +75,7 @@ func jsonOf(t *testing.T, args ...string) (report, []byte) {
 }
 
 // small is a run that takes a moment.
-var small = []string{"-requests", "60", "-pool", "12e9", "-weights", "2e10"}
+var small = []string{"-requests", "40", "-pool", "9e9", "-weights", "2e10"}
 
 func TestJSON(t *testing.T) {
 	r, raw := jsonOf(t, small...)
@@ -97,9 +97,9 @@ func TestJSON(t *testing.T) {
 		require.Contains(t, r.Params, p)
 	}
 	require.Equal(t, true, r.Params["simulated"])
-	require.EqualValues(t, 60, r.Params["requests"])
+	require.EqualValues(t, 40, r.Params["requests"])
 	for _, m := range r.Modes {
-		require.EqualValues(t, 60, m["requests"])
+		require.EqualValues(t, 40, m["requests"])
 		for _, share := range []string{"held_share", "gpu_idle_share"} {
 			require.GreaterOrEqual(t, m[share], 0.0)
 			require.LessOrEqual(t, m[share], 1.0)
@@ -127,8 +127,6 @@ func TestSeeds(t *testing.T) {
 	require.InEpsilon(t, 4.303*sd/math.Sqrt(3), ci["tokens_per_s"], 1e-6)
 	require.Len(t, ci, len(metrics))
 	require.Equal(t, 2*len(r.Modes), strings.Count(string(raw), `"tokens_per_s"`))
-	_, again := jsonOf(t, append(small, "-seed", "4", "-seeds", "3")...)
-	require.Equal(t, raw, again)
 }
 
 func TestTable(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 // The README shows what the program prints.
 func TestReadme(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the default run takes seconds")
+	if testing.Short() || raceDetector {
+		t.Skip("the default run takes seconds, or minutes under the race detector")
 	}
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the README's figures are from amd64: elsewhere floating point may round differently")

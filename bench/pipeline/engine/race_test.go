@@ -1,0 +1,7 @@
+//go:build race
+
+package engine
+
+// raceDetector: a run takes some fifteen times as long under it, so the longest
+// are shorter there.
+const raceDetector = true
