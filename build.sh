@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 # The release of honnef.co/go/tools that the lint pass runs.
 staticcheck_version=v0.8.2
 
-passes="deps ptx ptx-check softcuda lint test race cgocheck bench ci"
+passes="deps ptx ptx-check softcuda lint test race cgocheck gorgonia gorgonia-bench bench ci"
 
 usage() {
 	cat <<-END
@@ -21,6 +21,9 @@ usage() {
 		  race       all tests, with cgo and the race detector
 		  cgocheck   the packages that call C, with Go's checks of what is passed
 		             to C, and with the address sanitizer
+		  gorgonia   cuda/gorgonia and gorgonia.org/cu's own tests over the simulator
+		  gorgonia-bench
+		             a step through cuda/driver against one through gorgonia.org/cu
 		  bench      all benchmarks; KVGATE_BENCHTIME is the time for each (1s)
 		  ci         everything that has to pass, in the order of .ci/run
 		KVGATE_REQUIRE=1 (or CI=true) makes a test fail, rather than skip, where
@@ -83,6 +86,9 @@ pass_cgocheck() {
 	run env CGO_ENABLED=1 ASAN_OPTIONS=detect_leaks=0 go test -asan -count=1 $cgo_packages
 }
 
+pass_gorgonia() { run scripts/gorgonia.sh test; }
+pass_gorgonia-bench() { run scripts/gorgonia.sh bench; }
+
 pass_bench() {
 	run go test -run '^$' -bench . -benchtime "${KVGATE_BENCHTIME:-1s}" -timeout 10m ./...
 }
@@ -98,7 +104,12 @@ for p in "$@"; do
 	*" $p "*) ;;
 	*)
 		case "$p" in
-		-h | --help | help) usage && exit 0 ;;
+		-h | --help | help)
+			usage
+			[ $# = 1 ] && exit 0
+			echo "build.sh: $p goes alone: nothing of '$*' was run" >&2
+			exit 2
+			;;
 		esac
 		echo "build.sh: no pass '$p'; passes are: $passes" >&2
 		exit 2
