@@ -129,11 +129,7 @@ func TestScenarioSeeds(t *testing.T) {
 // fails is printed as a script that is as short as taking lines away makes it,
 // to be put into a file of testdata/scenarios.
 func TestScenarioRandom(t *testing.T) {
-	run := func(text string, mode core.Mode, seed uint64) string {
-		s, err := scenario.Parse(text)
-		if err != nil {
-			return ""
-		}
+	run := func(s *scenario.Script, mode core.Mode, seed uint64) string {
 		res, err := scenario.Run(s, scenario.Options{Mode: &mode, Seed: seed})
 		switch {
 		case err != nil:
@@ -145,22 +141,28 @@ func TestScenarioRandom(t *testing.T) {
 	}
 	for seed := range uint64(*scenarioRandom) {
 		text := scenario.Random(seed, 20+int(seed%4)*30)
+		s, err := scenario.Parse(text)
+		require.NoError(t, err, "random script %d:\n%s", seed, text)
 		for _, mode := range core.Modes() {
 			if !mode.Gated() {
 				continue
 			}
-			if run(text, mode, seed) == "" {
+			fault := run(s, mode, seed)
+			if fault == "" {
 				continue
 			}
 			lines := strings.Split(text, "\n")
 			for i := len(lines) - 1; i >= 0; i-- {
 				fewer := slices.Delete(slices.Clone(lines), i, i+1)
-				if run(strings.Join(fewer, "\n"), mode, seed) != "" {
-					lines = fewer
+				s, err := scenario.Parse(strings.Join(fewer, "\n"))
+				if err != nil { // the line made what later ones name
+					continue
+				}
+				if less := run(s, mode, seed); less != "" {
+					lines, fault = fewer, less
 				}
 			}
-			text = strings.Join(lines, "\n")
-			t.Fatalf("random script %d, %v:\n%s\n----\n%s", seed, mode, text, run(text, mode, seed))
+			t.Fatalf("random script %d, %v:\n%s\n----\n%s", seed, mode, strings.Join(lines, "\n"), fault)
 		}
 	}
 }
