@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Fetches into .cache/, pinned by version and hash, the CUDA compilers (NVRTC
 # 11.8 makes the PTX, ptxas 12.9 checks it), NVIDIA's NIXL with UCX and its
-# plugins, for the tests of nixl/libnixl, and NVIDIA's Python client of the
-# driver, for those of cuda/softcuda. Does nothing, and needs no network, where
-# they are there already.
+# plugins, for the tests of nixl/libnixl, NVIDIA's Python client of the driver,
+# for those of cuda/softcuda, and CUDA's headers, for gorgonia.org/cu. Does
+# nothing, and needs no network, where they are there already.
 #
 #   scripts/deps.sh         fetch
 #   scripts/deps.sh nvrtc   print the path of libnvrtc.so
 #   scripts/deps.sh ptxas   print the path of ptxas
 #   scripts/deps.sh nixl    print the path of libnixl_capi.so
 #   scripts/deps.sh client  print the PYTHONPATH of cuda-bindings
+#   scripts/deps.sh headers print the path of cuda.h
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +19,7 @@ nvcc_version=12.9.86
 bindings_version=13.0.3
 pathfinder_version=1.9.1
 pathfinder_hash=b743c132f90ad2d1e71d43fd28f31ebcde518f943e50fd44aca62b2a80d5230d
+headers_version=12.9.79
 nixl_version=1.5.1
 case "$(uname -m)" in
 x86_64)
@@ -28,6 +30,7 @@ x86_64)
 		9afede5937474864aa794eb57399dbdf5d2b05427aadcac275209b0857528a61
 		cf41d9e69019939aa15296fa66ea7d3fdb8d2c6383f729f4b1156c8b37808a06
 		512d0d803a5e47a8a42d5a34ce0932802bf72fe952fdb11ac798715a35c6e5cb"
+	headers_hash=25bba2dfb01d48a9b59ca474a1ac43c6ebf7011f1b0b8cc44f54eb6ac48a96c3
 	nixl_hash=341d0dfa499f941c054614252f1d8047d1380e33f29c87707372ff5ec7d3779a
 	;;
 aarch64)
@@ -35,6 +38,7 @@ aarch64)
 	nvcc_hash=44e1eca4d08926193a558d2434b1bf83d57b4d5743e0c431c0c83d51da1df62b
 	# For Python 3.11.
 	bindings_hash=dfd66c25a133365c4f93e3396c38c64b04400ccafd18c3a889ae251a1bfabaa1
+	headers_hash=83469a846206f2a733db0c42e223589ab62fd2fabac4432d2f8802de4bded0a4
 	nixl_hash=aced5529cc9781f8be1ee22e451c852630455460c1812b06cc863b05d797f2db
 	;;
 *)
@@ -89,6 +93,7 @@ fetch)
 		--platform "manylinux_2_28_$(uname -m)"
 	fetch cuda-bindings "$bindings_version" "$bindings_hash"
 	fetch cuda-pathfinder "$pathfinder_version" "$pathfinder_hash"
+	fetch nvidia-cuda-runtime-cu12 "$headers_version" "$headers_hash"
 	;;
 nvrtc) locate ".cache/nvidia-cuda-nvrtc-cu11-$nvrtc_version" 'libnvrtc.so.*' ;;
 ptxas) locate ".cache/nvidia-cuda-nvcc-cu12-$nvcc_version" ptxas ;;
@@ -97,9 +102,10 @@ client)
 	pathfinder=$(locate ".cache/cuda-pathfinder-$pathfinder_version" pathfinder)
 	echo "${bindings%/cuda/bindings/*}:${pathfinder%/cuda/*}"
 	;;
+headers) locate ".cache/nvidia-cuda-runtime-cu12-$headers_version" cuda.h ;;
 nixl) locate ".cache/nixl-cu12-$nixl_version" libnixl_capi.so ;;
 *)
-	echo "usage: $0 [fetch|nvrtc|ptxas|client|nixl]" >&2
+	echo "usage: $0 [fetch|nvrtc|ptxas|client|headers|nixl]" >&2
 	exit 2
 	;;
 esac

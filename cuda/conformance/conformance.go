@@ -7,6 +7,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/binary"
+	"errors"
 	"sort"
 	"testing"
 
@@ -19,7 +20,8 @@ import (
 var image []byte
 
 // Behaviour is one rule, as a test of a device that nothing has been done to
-// yet. The test leaves the device open.
+// yet. The test leaves the device open. It is skipped where the device lacks
+// pinned memory and says so.
 type Behaviour func(t *testing.T, d cuda.Device)
 
 // Behaviours returns the table.
@@ -74,6 +76,9 @@ func (x *bench) alloc(size uint64) cuda.DevicePtr {
 func (x *bench) pinned(size uint64) cuda.PinnedBuffer {
 	x.t.Helper()
 	p, err := x.AllocPinned(size, cuda.AllocOptions{Name: x.t.Name()})
+	if errors.Is(err, cuda.ErrNotSupported) {
+		x.t.Skipf("%s: %v", x.Info().Backend, err)
+	}
 	require.NoError(x.t, err)
 	return p
 }

@@ -8,6 +8,8 @@
 //
 // There is one device, or as many as KVGATE_SOFT_DEVICES says.
 // KVGATE_SOFT_SLOW of more than 1 stretches the simulated times by that factor.
+// With KVGATE_SOFT_PLAIN=1 fresh memory is not filled with garbage first, which
+// takes a while for large allocations.
 package canonical
 
 import "C"
@@ -24,7 +26,7 @@ import (
 // The devices are there before anything of the importing program runs: other
 // packages call cuInit when they are initialised.
 func init() {
-	devices, slow := 1, 0.0
+	devices, slow, plain := 1, 0.0, false
 	if err := setting("KVGATE_SOFT_DEVICES", func(v string) (err error) { devices, err = strconv.Atoi(v); return }); err != nil {
 		complain(err)
 		return
@@ -33,8 +35,12 @@ func init() {
 		complain(err)
 		return
 	}
+	if err := setting("KVGATE_SOFT_PLAIN", func(v string) (err error) { plain, err = strconv.ParseBool(v); return }); err != nil {
+		complain(err)
+		return
+	}
 	for range devices {
-		if _, err := softcuda.Add(sim.Options{Real: true, Slow: slow}); err != nil {
+		if _, err := softcuda.Add(sim.Options{Real: true, Slow: slow, Uninitialised: plain}); err != nil {
 			complain(err)
 			return
 		}
