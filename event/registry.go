@@ -66,7 +66,8 @@ type call struct {
 	err error
 }
 
-// NewRegistry returns a registry of dev, which must outlive it.
+// NewRegistry returns a registry of dev, which must not be nil and must outlive
+// it.
 func NewRegistry(dev cuda.Device) *Registry {
 	clk := clock.Clock(dev.Clock())
 	r := &Registry{

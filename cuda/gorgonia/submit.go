@@ -87,6 +87,9 @@ func (d *Device) Function(h cuda.Module, name string) (f cuda.Function, err erro
 
 // Submit puts the commands of b into their streams, one crossing each.
 func (d *Device) Submit(b *cuda.Batch) error {
+	if b == nil {
+		return refuse(cuda.ErrInvalidValue, "submit", "no batch")
+	}
 	commands := b.Commands()
 	i := 0
 	err := d.within("submit", func() error {
