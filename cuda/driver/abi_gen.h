@@ -35,6 +35,7 @@ typedef struct {
 	CUresult (*cuDeviceGetAttribute)(int *value, int attribute, CUdevice device);
 	CUresult (*cuDeviceTotalMem_v2)(size_t *bytes, CUdevice device);
 	CUresult (*cuDeviceGetUuid_v2)(CUuuid *uuid, CUdevice device);
+	CUresult (*cuDeviceGetPCIBusId)(char *id, int len, CUdevice device);
 	CUresult (*cuDevicePrimaryCtxRetain)(CUcontext *context, CUdevice device);
 	CUresult (*cuDevicePrimaryCtxRelease_v2)(CUdevice device);
 	CUresult (*cuCtxPushCurrent_v2)(CUcontext context);
@@ -83,6 +84,6 @@ typedef struct {
 	CUresult (*kvgateSimulated)(int *simulated);
 } kvg_table;
 
-enum { KVG_SLOTS = 55 };
+enum { KVG_SLOTS = 56 };
 
 #endif

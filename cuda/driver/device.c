@@ -236,6 +236,18 @@ kvg_result kvg_query(kvg_device *d, uint64_t event) { WITHIN(d, r = kvg_from(d->
 
 kvg_result kvg_sync(kvg_device *d) { WITHIN(d, r = kvg_from(d->t.cuCtxSynchronize())); }
 
+kvg_result kvg_sync_memops(kvg_device *d, uint64_t ptr) {
+	if (!d->t.cuPointerSetAttribute) return kvg_refuse(KVG_MISSING);
+	unsigned int yes = 1;
+	WITHIN(d, r = kvg_from(d->t.cuPointerSetAttribute(&yes, 6, ptr))); // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+}
+
+kvg_result kvg_flush(kvg_device *d) {
+	if (!d->t.cuFlushGPUDirectRDMAWrites) return kvg_refuse(KVG_MISSING);
+	// CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX, _TO_OWNER
+	WITHIN(d, r = kvg_from(d->t.cuFlushGPUDirectRDMAWrites(0, 100)));
+}
+
 // A source that needs a symbol which is not there is refused.
 kvg_result kvg_watch(kvg_device *d, int source, uint32_t *words, uint64_t words_device) {
 	if (source == KVG_WAKE_HOST_FN && !d->t.cuLaunchHostFunc) return kvg_refuse(KVG_MISSING);
@@ -272,6 +284,12 @@ int kvg_memory(kvg_table *t, int device, uint64_t *bytes) {
 	int r = t->cuDeviceTotalMem_v2(&n, device);
 	*bytes = n;
 	return r;
+}
+int kvg_pci(kvg_table *t, char *id, int len, int device) {
+	return t->cuDeviceGetPCIBusId ? t->cuDeviceGetPCIBusId(id, len, device) : 801;
+}
+int kvg_uuid(kvg_table *t, char *uuid, int device) {
+	return t->cuDeviceGetUuid_v2 ? t->cuDeviceGetUuid_v2((CUuuid *)uuid, device) : 801;
 }
 int kvg_retain(kvg_table *t, int device, uint64_t *context) { return t->cuDevicePrimaryCtxRetain(context, device); }
 int kvg_release(kvg_table *t, int device) { return t->cuDevicePrimaryCtxRelease_v2(device); }

@@ -30,6 +30,7 @@ type Device struct {
 	info    cuda.Info
 	missing []abi.Symbol
 	staging staging
+	rdma    RDMA
 	watched atomic.Pointer[Watched]
 
 	calls  atomic.Int64 // under way
@@ -94,14 +95,19 @@ func (d *Device) fail(op string, r C.kvg_result, detail string) error {
 		e.Detail = "make context current: " + e.Detail
 	}
 	if e.Code.Sticky() {
-		d.dead.CompareAndSwap(nil, e)
-		if w := d.watched.Load(); w != nil {
-			w.touch()
-		}
-		d.clk.Notify()
+		d.die(e)
 		return d.dead.Load()
 	}
 	return e
+}
+
+// die makes e what every call returns, unless the device is dead already.
+func (d *Device) die(e *cuda.Error) {
+	d.dead.CompareAndSwap(nil, e)
+	if w := d.watched.Load(); w != nil {
+		w.touch()
+	}
+	d.clk.Notify()
 }
 
 // reasons say why a call was refused on this side of the driver.

@@ -229,6 +229,7 @@ func (d *Device) prepare() error {
 		return fmt.Errorf("cuda/driver: %w: %s has compute capability %d.%d, the kernels need 7.0", cuda.ErrNoDriver,
 			d.info.Name, d.info.Capability[0], d.info.Capability[1])
 	}
+	d.inquireRDMA()
 	return d.makeStaging()
 }
 

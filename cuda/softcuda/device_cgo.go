@@ -161,8 +161,10 @@ func doDeviceGetAttribute(value *C.int, attribute C.int, device C.CUdevice) C.CU
 		v = 2
 	case 75, 76:
 		v = i.Capability[attribute-75]
-	case 78: // stream priorities
+	case 78, 116, 117: // stream priorities, GPUDirect RDMA, its flush from the host
 		v = 1
+	case 118: // what a NIC writes is visible to all at once
+		v = 200
 	default:
 		if attribute <= 0 || attribute > 200 {
 			return fail(cuda.ErrInvalidValue)
