@@ -24,25 +24,36 @@ func (a *Agent) Register(m nixl.MemoryType, regions []nixl.Descriptor) (nixl.Reg
 // path of a file, the key of an object. A region that is registered already
 // keeps the name that it has.
 func (a *Agent) RegisterNamed(m nixl.MemoryType, regions []nixl.Descriptor, names []string) (nixl.Registration, error) {
-	const op = "register"
+	r, overlaps, err := a.register("register", m, slices.Clone(regions), names)
+	if err != nil {
+		return nil, err
+	}
+	if a.cfg.Overlap != nil {
+		for _, o := range overlaps {
+			a.cfg.Overlap(o)
+		}
+	}
+	return r, nil
+}
+
+func (a *Agent) register(op string, m nixl.MemoryType, regions []nixl.Descriptor, names []string) (*registration, []nixl.Overlap, error) {
 	if names != nil && len(names) != len(regions) {
-		return nil, nixl.Refuse(op, "", nixl.ErrInvalid, "%d regions and %d names", len(regions), len(names))
+		return nil, nil, nixl.Refuse(op, "", nixl.ErrInvalid, "%d regions and %d names", len(regions), len(names))
 	}
 	a.memMu.Lock()
 	defer a.memMu.Unlock()
 	if err := a.enter(op); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer a.leave()
 	if m <= nixl.File && !a.takes(m) {
-		return nil, nixl.Refuse(op, "", nixl.ErrInvalid, "no backend of agent %s takes %s memory", a.name, m)
+		return nil, nil, nixl.Refuse(op, "", nixl.ErrInvalid, "no backend of agent %s takes %s memory", a.name, m)
 	}
-	regions = slices.Clone(regions)
 	a.mu.Lock()
 	added, err := a.registry.Add(m, regions)
 	a.mu.Unlock()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	blobs := make([][]byte, len(added.New))
 	for i, d := range added.New {
@@ -56,7 +67,7 @@ func (a *Agent) RegisterNamed(m nixl.MemoryType, regions []nixl.Descriptor, name
 			a.mu.Lock()
 			_, undo := a.registry.Remove(m, regions)
 			a.mu.Unlock()
-			return nil, both(err, undo)
+			return nil, nil, both(err, undo)
 		}
 		a.mu.Lock()
 		for i, d := range added.New {
@@ -64,12 +75,7 @@ func (a *Agent) RegisterNamed(m nixl.MemoryType, regions []nixl.Descriptor, name
 		}
 		a.mu.Unlock()
 	}
-	if a.cfg.Overlap != nil {
-		for _, o := range added.Overlaps {
-			a.cfg.Overlap(o)
-		}
-	}
-	return &registration{a: a, m: m, regions: regions}, nil
+	return &registration{a: a, m: m, regions: regions}, added.Overlaps, nil
 }
 
 func both(a, b error) error {

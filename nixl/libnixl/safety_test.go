@@ -144,7 +144,15 @@ func TestEqualRegionsGoDownOnce(t *testing.T) {
 
 func TestOverlapsAreTold(t *testing.T) {
 	var told []nixl.Overlap
-	a := agent(t, "decode", Config{Overlap: func(o nixl.Overlap) { told = append(told, o) }})
+	var a *Agent
+	a = agent(t, "decode", Config{Overlap: func(o nixl.Overlap) {
+		told = append(told, o)
+		_, err := a.Metadata() // no lock is held
+		require.NoError(t, err)
+		r, err := a.Register(nixl.DRAM, []nixl.Descriptor{o.New.Descriptor})
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+	}})
 	buf := pages(t, 1<<16)
 	_, err := a.Register(nixl.DRAM, []nixl.Descriptor{region(buf, 0, 8192)})
 	require.NoError(t, err)
@@ -433,4 +441,26 @@ func TestRecoverUnderLoad(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	require.Equal(t, uint64(5), p.a.Restarts())
+}
+
+// One poller for thousands of requests.
+func TestPollerOfThousands(t *testing.T) {
+	const n, each = 2000, 4096
+	p := newPair(t, n*each, Config{})
+	pattern(p.bufB.Data, 4)
+	poller := nixl.NewPoller(p.a, clock.Wall())
+	errs := make(chan error, n)
+	for i := range uint64(n) {
+		x := p.transfer(t, p.spec(nixl.Read, i*each, each))
+		require.NoError(t, x.Post())
+		poller.Retire(x, nil, func(err error) { errs <- err })
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	require.NoError(t, poller.Wait(ctx))
+	for range n {
+		require.NoError(t, <-errs)
+	}
+	require.True(t, bytes.Equal(p.bufA.Data, p.bufB.Data))
+	require.Equal(t, n, p.s.count("release"))
 }
