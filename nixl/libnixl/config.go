@@ -36,7 +36,8 @@ type Config struct {
 	NoProgressThread bool
 	// ProgressWait is how long the progress thread waits at most for an event
 	// of the transport before it looks by itself; 0: 1 ms, which is also the
-	// least that UCX can do.
+	// least that UCX can do. Over TCP some events are missed, and a peer's
+	// transfer then takes that much longer (one in ten of 4 KiB on a loopback).
 	ProgressWait time.Duration
 	// Spin lets the progress thread look without ever waiting. It answers
 	// soonest and takes a processor for itself, as the library does by default.
