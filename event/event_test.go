@@ -437,3 +437,31 @@ func TestFailKeepsTheFirstError(t *testing.T) {
 	b.Reset()
 	require.NoError(t, b.Submit())
 }
+
+// TestFirstSeq: a timeline that starts late counts on from there, and a feed
+// tells of it at once.
+func TestFirstSeq(t *testing.T) {
+	const first = 1<<32 - 2
+	dev := noopdev.New(noopdev.Options{})
+	reg := event.NewRegistryWithOptions(dev, event.Options{FirstSeq: first})
+	s, err := dev.NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	feed := reg.NewFeed()
+	tl, err := reg.NewTimeline("late", s)
+	require.NoError(t, err)
+	require.Equal(t, []kv.Point{{Timeline: tl.ID(), Seq: first}}, feed.Next(nil))
+	b := reg.NewBatch()
+	for want := kv.Seq(first + 1); want < first+5; want++ {
+		f := b.Record(tl)
+		require.Equal(t, want, f.Point().Seq)
+		require.False(t, f.Done())
+		require.NoError(t, b.Submit())
+		b.Reset()
+		_, err = reg.Poll()
+		require.NoError(t, err)
+		require.True(t, f.Done())
+	}
+	feed.Close()
+	require.NoError(t, tl.Close())
+	require.NoError(t, reg.Close())
+}

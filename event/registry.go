@@ -25,6 +25,8 @@ type Registry struct {
 	watch cuda.Watcher // nil: the device has none
 	clk   clock.Clock
 
+	firstSeq kv.Seq // see Options
+
 	submitting *clock.Mutex // held across Device.Submit, so that marks of a timeline keep their order
 	polling    *clock.Mutex // held across Device.Poll; guards marks and asked
 	marks      []cuda.Mark
@@ -68,10 +70,20 @@ type call struct {
 
 // NewRegistry returns a registry of dev, which must not be nil and must outlive
 // it.
-func NewRegistry(dev cuda.Device) *Registry {
+func NewRegistry(dev cuda.Device) *Registry { return NewRegistryWithOptions(dev, Options{}) }
+
+// Options are the options of a registry. The zero value is a plain one.
+type Options struct {
+	// FirstSeq is how many marks each new timeline counts as past: the next one
+	// is FirstSeq+1. For tests of what happens when numbers have grown large.
+	FirstSeq kv.Seq
+}
+
+// NewRegistryWithOptions is [NewRegistry] with options.
+func NewRegistryWithOptions(dev cuda.Device, o Options) *Registry {
 	clk := clock.Clock(dev.Clock())
 	r := &Registry{
-		dev: dev, clk: clk,
+		dev: dev, clk: clk, firstSeq: o.FirstSeq,
 		submitting: clock.NewMutex(clk), polling: clock.NewMutex(clk),
 		byID: map[kv.Timeline]*Timeline{}, leak: leak.Open("event registry", dev.Info().Name),
 	}
@@ -97,6 +109,14 @@ func (r *Registry) NewTimeline(name string, s cuda.Stream) (*Timeline, error) {
 		return nil, r.err
 	}
 	t := &Timeline{r: r, id: kv.Timeline(lastID.Add(1)), name: name, stream: s}
+	if first := uint64(r.firstSeq); first > 0 {
+		t.handed = r.firstSeq
+		t.settled.Store(first)
+		t.good.Store(first)
+		t.completed.Store(first)
+		t.moved = r.moves.Load() + 1
+		r.moves.Store(t.moved)
+	}
 	r.timelines = append(r.timelines, t)
 	r.byID[t.id] = t
 	return t, nil

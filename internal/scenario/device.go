@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/kvgate/kvgate/loadgate/core"
+	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/stream"
 )
 
 var deviceVerbs = []*verb{
-	{name: "gate", help: "the first statement: mode, blocks of the pool, hold limit; clean: blocks need no zeroing",
-		opts: []arg{{name: "mode"}, {name: "blocks", kind: count}, {name: "limit", kind: duration}, {name: "clean", kind: flag}},
+	{name: "gate", help: "the first statement: mode, blocks of the pool, hold limit; clean: blocks need no zeroing; marks: how many each stream counts as past",
+		opts: []arg{{name: "mode"}, {name: "blocks", kind: count}, {name: "limit", kind: duration}, {name: "clean", kind: flag}, {name: "marks", kind: number}},
 		run:  func(*run, *statement) (string, error) { return "", fmt.Errorf("gate is the first statement or none") }},
 	{name: "busy", help: "work of others on a stream, of that duration, that touches nothing",
 		args: []arg{{name: "duration", kind: duration}},
@@ -39,6 +40,7 @@ func (r *run) specify(st *statement) (err error) {
 	}
 	r.spec.limit = st.opts["limit"].d
 	r.spec.clean = st.has("clean")
+	r.spec.first = kv.Seq(st.opts["marks"].f)
 	return nil
 }
 

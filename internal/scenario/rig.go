@@ -60,7 +60,8 @@ type gateSpec struct {
 	mode   loadgate.Mode
 	blocks int
 	limit  time.Duration
-	clean  bool // blocks need no zeroing
+	clean  bool   // blocks need no zeroing
+	first  kv.Seq // how many marks each stream counts as past
 }
 
 func newRig(r *run, o Options, spec gateSpec) (g *rig, err error) {
@@ -74,7 +75,7 @@ func newRig(r *run, o Options, spec gateSpec) (g *rig, err error) {
 		return g, err
 	}
 	g.faults = faultdev.Wrap(g.dev, r.failCommand)
-	g.reg = event.NewRegistry(g.faults)
+	g.reg = event.NewRegistryWithOptions(g.faults, event.Options{FirstSeq: spec.first})
 	set, err := kernels.Load(g.faults)
 	if err != nil {
 		return g, err
