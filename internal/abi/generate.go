@@ -20,14 +20,14 @@ func Generate(noop map[string]bool) (map[string][]byte, error) {
 		return nil, err
 	}
 	return map[string][]byte{
-		"cuda/driver/abi_gen.h":                 []byte(driverHeader(all)),
-		"cuda/driver/SYMBOLS.md":                []byte(table(all)),
-		"cuda/softcuda/abi_gen.h":               []byte(guarded("")),
-		"cuda/softcuda/exports_gen.go":          exports,
-		"cuda/softcuda/symbols_gen.c":           []byte(softSymbols(all)),
+		"cuda/driver/abi_gen.h":                   []byte(driverHeader(all)),
+		"cuda/driver/SYMBOLS.md":                  []byte(table(all)),
+		"cuda/softcuda/abi_gen.h":                 []byte(guarded("")),
+		"cuda/softcuda/exports_gen.go":            exports,
+		"cuda/softcuda/symbols_gen.c":             []byte(softSymbols(all)),
 		"cuda/softcuda/canonical/canonical_gen.c": []byte(canonical(all)),
-		"internal/abi/clib/src/noop_gen.c":      []byte(library(all, noop, "CUDA_SUCCESS", 0)),
-		"internal/abi/clib/src/stub_gen.c":      []byte(library(all, nil, "CUDA_ERROR_STUB_LIBRARY", 34)),
+		"internal/abi/clib/src/noop_gen.c":        []byte(library(all, noop, "CUDA_SUCCESS", 0)),
+		"internal/abi/clib/src/stub_gen.c":        []byte(library(all, nil, "CUDA_ERROR_STUB_LIBRARY", 34)),
 	}, nil
 }
 
