@@ -55,7 +55,10 @@ type Agent struct {
 	lastPost atomic.Int64
 }
 
-var _ nixl.Agent = (*Agent)(nil)
+var (
+	_ nixl.Agent = (*Agent)(nil)
+	_ nixl.Owned = (*Transfer)(nil)
+)
 
 // remote is what is known of a peer's memory.
 type remote struct {

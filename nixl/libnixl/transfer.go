@@ -63,6 +63,9 @@ func (a *Agent) NewRequest(s nixl.Spec, o RequestOptions) (*Transfer, error) {
 	return t, nil
 }
 
+// Agent returns the agent that the transfer was made with. See [nixl.Owned].
+func (t *Transfer) Agent() nixl.Agent { return t.a }
+
 // Spec returns what the transfer moves.
 func (t *Transfer) Spec() *nixl.Spec { return &t.spec }
 
