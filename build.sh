@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 # The release of honnef.co/go/tools that the lint pass runs.
 staticcheck_version=v0.8.2
 
-passes="deps ptx ptx-check softcuda lint test race cgocheck gorgonia gorgonia-bench bench ci"
+passes="deps ptx ptx-check softcuda lint test race cgocheck gorgonia gorgonia-bench nvml bench ci"
 
 usage() {
 	cat <<-END
@@ -24,6 +24,7 @@ usage() {
 		  gorgonia   cuda/gorgonia and gorgonia.org/cu's own tests over the simulator
 		  gorgonia-bench
 		             a step through cuda/driver against one through gorgonia.org/cu
+		  nvml       cuda/nvml over go-nvml's mock servers
 		  bench      all benchmarks; KVGATE_BENCHTIME is the time for each (1s)
 		  ci         everything that has to pass, in the order of .ci/run
 		KVGATE_REQUIRE=1 (or CI=true) makes a test fail, rather than skip, where
@@ -88,6 +89,16 @@ pass_cgocheck() {
 
 pass_gorgonia() { run scripts/gorgonia.sh test; }
 pass_gorgonia-bench() { run scripts/gorgonia.sh bench; }
+
+# go-nvml calls functions that NVIDIA's header calls deprecated.
+pass_nvml() {
+	(
+		cd cuda/nvml
+		run env CGO_ENABLED=0 go vet ./...
+		run env CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go vet ./...
+		run env CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go test -race -count=1 ./...
+	)
+}
 
 pass_bench() {
 	run go test -run '^$' -bench . -benchtime "${KVGATE_BENCHTIME:-1s}" -timeout 10m ./...
