@@ -25,6 +25,9 @@ const (
 // stream which is capturing is refused as a whole, with
 // [cuda.ErrStreamCapturing].
 func (d *Device) Submit(b *cuda.Batch) error {
+	if b == nil {
+		return &cuda.Error{Code: cuda.ErrInvalidValue, Op: "submit", Detail: "no batch"}
+	}
 	if err := d.enter("submit"); err != nil {
 		if b.Len() == 0 {
 			return err

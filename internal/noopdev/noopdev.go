@@ -204,6 +204,9 @@ func (d *Device) event(e cuda.Event) *eventState {
 
 // Submit accepts the batch; see [Device.FailSubmit].
 func (d *Device) Submit(b *cuda.Batch) error {
+	if b == nil {
+		return &cuda.Error{Code: cuda.ErrInvalidValue, Op: "submit", Detail: "no batch"}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.counts.Submits++
