@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -74,8 +75,16 @@ func jsonOf(t *testing.T, args ...string) (report, []byte) {
 	return r, []byte(out)
 }
 
-// small is a run that takes a moment.
-var small = []string{"-requests", "40", "-pool", "9e9", "-weights", "2e10"}
+// small is a run that takes a moment, of so many requests.
+var small = func() []string {
+	requests = 40
+	if raceDetector {
+		requests = 25
+	}
+	return []string{"-pool", "9e9", "-weights", "2e10", "-requests", strconv.Itoa(requests)}
+}()
+
+var requests int
 
 func TestJSON(t *testing.T) {
 	r, raw := jsonOf(t, small...)
@@ -97,9 +106,9 @@ func TestJSON(t *testing.T) {
 		require.Contains(t, r.Params, p)
 	}
 	require.Equal(t, true, r.Params["simulated"])
-	require.EqualValues(t, 40, r.Params["requests"])
+	require.EqualValues(t, requests, r.Params["requests"])
 	for _, m := range r.Modes {
-		require.EqualValues(t, 40, m["requests"])
+		require.EqualValues(t, requests, m["requests"])
 		for _, share := range []string{"held_share", "gpu_idle_share"} {
 			require.GreaterOrEqual(t, m[share], 0.0)
 			require.LessOrEqual(t, m[share], 1.0)
@@ -114,12 +123,12 @@ func TestJSON(t *testing.T) {
 func TestSeeds(t *testing.T) {
 	var sum, squares float64
 	for _, seed := range []string{"4", "5", "6"} {
-		r, _ := jsonOf(t, append(small, "-seed", seed)...)
+		r, _ := jsonOf(t, append(small, "-requests", "12", "-seed", seed)...)
 		v := r.Modes[4]["tokens_per_s"].(float64)
 		sum += v
 		squares += v * v
 	}
-	r, raw := jsonOf(t, append(small, "-seed", "4", "-seeds", "3")...)
+	r, raw := jsonOf(t, append(small, "-requests", "12", "-seed", "4", "-seeds", "3")...)
 	m := r.Modes[4]
 	require.InEpsilon(t, sum/3, m["tokens_per_s"], 1e-9)
 	sd := math.Sqrt((squares - sum*sum/3) / 2)
@@ -148,8 +157,8 @@ func TestTable(t *testing.T) {
 
 func TestProgressGoesToTheTerminal(t *testing.T) {
 	var out, errs bytes.Buffer
-	require.Equal(t, 0, run(context.Background(), append(small, "-requests", "130"), &out, &errs, true))
-	require.Regexp(t, `of 130 requests`, errs.String())
+	require.Equal(t, 0, run(context.Background(), append(small, "-requests", "66", "-trace", testutil.Shared(t, "traces", "azure_llm_2023_code_2000.csv")), &out, &errs, true))
+	require.Regexp(t, `64 of 66 requests`, errs.String())
 	require.True(t, strings.HasSuffix(errs.String(), "\r\x1b[K"))
 	require.NotContains(t, out.String(), "\x1b")
 }

@@ -58,9 +58,13 @@ func run(t testing.TB, c Config, m loadgate.Mode) Result {
 
 // What every mode has to show, for several seeds, under each deferral.
 func TestPromises(t *testing.T) {
+	seeds := uint64(3)
+	if raceDetector {
+		seeds = 1
+	}
 	for _, mode := range core.Modes() {
 		t.Run(mode.String(), func(t *testing.T) {
-			for seed := range uint64(3) {
+			for seed := range seeds {
 				c := short(t)
 				c.Seed, c.Defer = seed, []Deferral{DeferAuto, DeferOff, DeferOn}[seed]
 				r := run(t, c, mode)
@@ -94,7 +98,7 @@ func TestPromises(t *testing.T) {
 func TestDefaultRun(t *testing.T) {
 	requests, reused := 1000, 3.0
 	if raceDetector {
-		requests, reused = 250, 1.0
+		requests, reused = 150, 0.5
 	}
 	c := config(t, requests)
 	n, err := c.Outstanding()
@@ -236,7 +240,11 @@ func attention(t testing.TB, name string) Config {
 
 // Models without states share prefixes, and need no zeroing.
 func TestAttentionOnly(t *testing.T) {
-	for _, name := range []string{"llama-3.1-8b", "gpt-oss-20b"} {
+	names := []string{"llama-3.1-8b", "gpt-oss-20b"}
+	if raceDetector {
+		names = names[1:]
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			c := attention(t, name)
 			require.False(t, c.Zero)
@@ -270,7 +278,7 @@ func TestPreemption(t *testing.T) {
 	c := short(t)
 	for i := range c.Trace.Requests {
 		r := &c.Trace.Requests[i]
-		r.Input, r.Output, r.HashIDs = 900, 300, nil
+		r.Input, r.Output, r.HashIDs = 1020, 60, nil
 	}
 	c.Trace.Prefixes, c.Pool = false, 2e9
 	for _, mode := range core.Modes() {
@@ -304,7 +312,7 @@ func TestConfigRefuses(t *testing.T) {
 
 func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := config(t, 500)
+	c := config(t, 200)
 	c.Progress = func(_ loadgate.Mode, over, of int) {
 		require.LessOrEqual(t, over, of)
 		cancel()
