@@ -121,6 +121,7 @@ type Gate struct {
 	pieces  []core.Piece
 	marks   []event.Fence
 	results []posting
+	leaving []*Ticket
 	lost    []posting
 	own     [1]*stream.Stream
 

@@ -54,21 +54,29 @@ func newPosters(clk clock.Clock, n, perPeer int) *posters {
 	return p
 }
 
-// put queues a ticket.
-func (p *posters) put(t *Ticket) {
+// put queues tickets.
+func (p *posters) put(ts []*Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var q *peerQueue
+	for _, t := range ts {
+		if q == nil || q.peer != t.peer {
+			q = p.queueOf(t.peer)
+		}
+		q.queue.Push(t)
+	}
+	p.ready.Add(int64(len(ts)))
+}
+
+func (p *posters) queueOf(peer nixl.Peer) *peerQueue {
 	for _, q := range p.peers {
-		if q.peer == t.peer {
-			q.queue.Push(t)
-			p.ready.Add(1)
-			return
+		if q.peer == peer {
+			return q
 		}
 	}
-	q := &peerQueue{peer: t.peer}
-	q.queue.Push(t)
+	q := &peerQueue{peer: peer}
 	p.peers = append(p.peers, q)
-	p.ready.Add(1)
+	return q
 }
 
 // next takes the oldest ticket of the next peer that has room.

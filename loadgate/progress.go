@@ -80,7 +80,6 @@ func (g *Gate) catchUp() error {
 func (g *Gate) act() {
 	for g.core.Pending() {
 		g.actions = g.core.Actions(g.actions[:0])
-		queued := false
 		for i := range g.actions {
 			a := &g.actions[i]
 			switch a.Kind {
@@ -91,8 +90,7 @@ func (g *Gate) act() {
 				t.queued = true
 				t.stage.Store(stageQueued)
 				g.note(notice{kind: noticeLeft, transfer: TransferInfo{Ticket: t, Kind: t.kind}})
-				g.posters.put(t)
-				queued = true
+				g.leaving = append(g.leaving, t)
 			case core.TellDone:
 				g.tellDone(g.bySlot[a.Transfer.Slot()], a.Err)
 			case core.TellFailed:
@@ -103,7 +101,10 @@ func (g *Gate) act() {
 				g.note(notice{kind: noticeOverdue, transfer: TransferInfo{Ticket: t, Kind: t.kind, Err: a.Err}})
 			}
 		}
-		if queued {
+		if len(g.leaving) > 0 {
+			g.posters.put(g.leaving)
+			clear(g.leaving)
+			g.leaving = g.leaving[:0]
 			g.clk.Notify()
 		}
 		g.retire()
