@@ -20,7 +20,7 @@ type column struct {
 var columns = []column{
 	{[2]string{"tokens/s", ""}, "%.0f", 1, []string{"tokens_per_s"}},
 	{[2]string{"overhead", "%"}, "%.2f", 100, []string{"overhead_vs_ungated"}},
-	{[2]string{"TTFT ms", "p50/p99"}, "%.0f", 1, []string{"ttft_ms_p50", "ttft_ms_p99"}},
+	{[2]string{"TTFT ms", "p50/p99"}, "%.1f", 1, []string{"ttft_ms_p50", "ttft_ms_p99"}},
 	{[2]string{"step ms", "p50/p99"}, "%.2f", 1, []string{"step_ms_p50", "step_ms_p99"}},
 	{[2]string{"host", "blocked ms"}, "%.1f", 1, []string{"host_blocked_ms"}},
 	{[2]string{"gate", "idle ms"}, "%.2f", 1, []string{"gate_idle_ms"}},

@@ -24,7 +24,9 @@ type Result struct {
 	// The host's time in waits that the mode asks for.
 	HostBlocked float64
 	// The compute stream's idle time while a step's launch was behind such a
-	// wait, or the step waited for zeroing.
+	// wait, or the step waited for zeroing. Zeroing in line is work, not idling:
+	// FullSync shows less of it than EventSync, whose stream idles while the
+	// same zeroing runs elsewhere.
 	GateIdle float64
 	// Loads that the gate still held when their step ended, and for how long.
 	HeldShare float64
