@@ -24,6 +24,9 @@ var launchBehaviours = map[string]Behaviour{
 	"module: a kernel that is not there":            testNoSuchKernel,
 	"module: unloaded":                              testUnload,
 	"sticky: an illegal address kills the device":   testIllegalAddress,
+	"sticky: a wait under way is told":              testStickyWakes,
+	"sticky: work behind the fault never runs":      testStickyStops,
+	"module: loaded twice, each has its own":        testTwoModules,
 }
 
 func fillIndex(b *cuda.Batch, s cuda.Stream, f cuda.Function, p cuda.DevicePtr, n, v uint32) {
@@ -220,4 +223,54 @@ func testManyLaunches(t *testing.T, d cuda.Device) {
 	})
 	x.sync(s)
 	require.Equal(t, counted(1100, 0), x.read(p, 4*1100))
+}
+
+func testTwoModules(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	m1, err := d.LoadModule(image)
+	require.NoError(t, err)
+	m2, err := d.LoadModule(image)
+	require.NoError(t, err)
+	require.NotEqual(t, m1, m2)
+	f1, err := d.Function(m1, "fill_index")
+	require.NoError(t, err)
+	f2, err := d.Function(m2, "fill_index")
+	require.NoError(t, err)
+	require.NotEqual(t, f1, f2)
+	require.NoError(t, d.UnloadModule(m1))
+	s, p := x.stream(), x.alloc(40)
+	x.submit(func(b *cuda.Batch) { fillIndex(b, s, f2, p, 10, 5) })
+	x.sync(s)
+	require.Equal(t, counted(10, 5), x.read(p, 40))
+}
+
+func testStickyWakes(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, f := x.stream(), x.kernel("fill_index")
+	x.submit(func(b *cuda.Batch) {
+		x.backlog(b, s, x.alloc(backlogBytes))
+		fillIndex(b, s, f, 0x1000, 128, 0)
+	})
+	told := make(chan error, 3)
+	for range cap(told) {
+		d.Clock().Go("waiter", func() { told <- d.SyncStream(bg, s) })
+	}
+	for len(told) < cap(told) {
+		require.NoError(t, d.Clock().Sleep(bg, 10_000))
+	}
+	for range cap(told) {
+		require.ErrorIs(t, <-told, cuda.ErrIllegalAddress)
+	}
+}
+
+func testStickyStops(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, f, h := x.stream(), x.kernel("fill_index"), x.pinned(64)
+	copy(h.Host, pattern(64, 1))
+	x.submit(func(b *cuda.Batch) {
+		fillIndex(b, s, f, 0x1000, 128, 0)
+		b.Fill8(s, h.Device, 0, 64)
+	})
+	require.ErrorIs(t, d.SyncStream(bg, s), cuda.ErrIllegalAddress)
+	require.Equal(t, pattern(64, 1), h.Host)
 }

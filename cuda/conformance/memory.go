@@ -19,6 +19,7 @@ var memoryBehaviours = map[string]Behaviour{
 	"memory: pinned memory is the host's as well":     testPinned,
 	"memory: fill with bytes, at any offset and size": testFill8,
 	"memory: fill with words":                         testFill32,
+	"memory: fill with half words":                    testFill16,
 	"memory: copies in every direction":               testCopies,
 	"memory: a source is read when the copy runs":     testSourceReadLate,
 	"memory: no bytes is no error":                    testNoBytes,
@@ -193,4 +194,24 @@ func testNoBytes(t *testing.T, d cuda.Device) {
 	require.True(t, x.fired(e))
 	x.write(p, nil)
 	x.read(p, 0)
+}
+
+func testFill16(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, p := x.stream(), x.alloc(64)
+	half := func(b *cuda.Batch, p cuda.DevicePtr, v, n uint64) {
+		b.Fill8(s, p, 0, n)
+		c := &b.Commands()[b.Len()-1]
+		c.Flags, c.B = 1, v
+	}
+	x.write(p, make([]byte, 64))
+	x.submit(func(b *cuda.Batch) { half(b, p+2, 0x0102, 3) })
+	x.sync(s)
+	require.Equal(t, []byte{0, 0, 2, 1, 2, 1, 2, 1, 0, 0}, x.read(p, 10))
+	var b cuda.Batch
+	half(&b, p+1, 1, 1)
+	require.ErrorIs(t, d.Submit(&b), cuda.ErrInvalidValue, "not aligned")
+	b.Reset()
+	half(&b, p, 0x10000, 1)
+	require.ErrorIs(t, d.Submit(&b), cuda.ErrInvalidValue, "more than 16 bits")
 }

@@ -18,6 +18,7 @@ var streamBehaviours = map[string]Behaviour{
 	"stream: destroyed with work pending":             testDestroyStream,
 	"stream: unknown handles":                         testUnknownStream,
 	"stream: a cancelled wait leaves the work alone":  testCancelledSync,
+	"stream: no order without an event":               testNoOrder,
 }
 
 func testOrder(t *testing.T, d cuda.Device) {
@@ -128,4 +129,20 @@ func testCancelledSync(t *testing.T, d cuda.Device) {
 	require.ErrorIs(t, d.SyncStream(ctx, s), context.Canceled)
 	x.sync(s)
 	require.True(t, x.fired(e))
+}
+
+func testNoOrder(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s1, s2, busy, idle := x.stream(), x.stream(), x.event(), x.event()
+	p := x.alloc(64)
+	x.busy(s1)
+	x.submit(func(b *cuda.Batch) {
+		b.Record(s1, busy)
+		b.Fill8(s2, p, 3, 64)
+		b.Record(s2, idle)
+	})
+	for !x.fired(idle) {
+	}
+	require.False(t, x.fired(busy), "the stream without work waited for the other")
+	x.sync(s1)
 }

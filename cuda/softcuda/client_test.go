@@ -16,12 +16,20 @@ import (
 	"github.com/kvgate/kvgate/internal/testutil"
 )
 
-// sharedLibrary builds the simulator as libcuda.so.1 and returns its folder.
+var buildLibrary sync.Once
+
+// sharedLibrary builds the simulator as libcuda.so.1, once, and returns its
+// folder.
 func sharedLibrary(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	run(t, nil, "go", "build", "-buildmode=c-shared", "-o", filepath.Join(dir, "libcuda.so.1"), "./cuda/softcuda/libcuda")
-	return dir
+	buildLibrary.Do(func() {
+		dir, err := os.MkdirTemp("", "softcuda")
+		require.NoError(t, err)
+		built = dir
+		run(t, nil, "go", "build", "-buildmode=c-shared", "-o", filepath.Join(dir, "libcuda.so.1"), "./cuda/softcuda/libcuda")
+	})
+	require.FileExists(t, filepath.Join(built, "libcuda.so.1"))
+	return built
 }
 
 // run runs a command at the module's root.

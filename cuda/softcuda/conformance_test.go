@@ -37,6 +37,7 @@ func open(t testing.TB, o sim.Options) (*driver.Device, *softcuda.Device) {
 // device is slow, so that work is still pending when a busy machine gets round
 // to asking after it.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	conformance.Run(t, func(t *testing.T) cuda.Device {
 		t.Parallel()
 		d, _ := open(t, sim.Options{Real: true, Slow: 500})
@@ -48,8 +49,10 @@ func TestConformance(t *testing.T) {
 // left out: they hold their streams for longer than some of the behaviours
 // allow for.
 func TestConformanceWatched(t *testing.T) {
+	t.Parallel()
 	for _, source := range []driver.Wake{driver.WakeHelper, driver.WakeWord} {
 		t.Run(source.String(), func(t *testing.T) {
+			t.Parallel()
 			conformance.Run(t, func(t *testing.T) cuda.Device {
 				t.Parallel()
 				d, _ := open(t, sim.Options{Real: true, Slow: 500})
