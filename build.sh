@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 # The release of honnef.co/go/tools that the lint pass runs.
 staticcheck_version=v0.8.2
 
-passes="deps ptx ptx-check softcuda lint test race cgocheck gorgonia gorgonia-bench nvml bench ci"
+passes="deps ptx ptx-check softcuda rehearse lint test race cgocheck gorgonia gorgonia-bench nvml bench ci"
 
 usage() {
 	cat <<-END
@@ -16,6 +16,8 @@ usage() {
 		  ptx-check  fail where the committed PTX is stale or ptxas refuses it
 		  softcuda   the simulator as .cache/softcuda/libcuda.so.1, for programs that
 		             are not Go
+		  rehearse   what is tested where there is a GPU, over that library: two Go
+		             programs in one process, which Go does not promise to work
 		  lint       gofmt, go vet (amd64 and arm64), staticcheck
 		  test       all tests, without cgo
 		  race       all tests, with cgo and the race detector
@@ -44,6 +46,13 @@ pass_ptx-check() { run scripts/ptx.sh check; }
 
 pass_softcuda() {
 	run env CGO_ENABLED=1 go build -buildmode=c-shared -o .cache/softcuda/libcuda.so.1 ./cuda/softcuda/libcuda
+}
+
+pass_rehearse() {
+	pass_softcuda
+	run env LD_LIBRARY_PATH="$PWD/.cache/softcuda" KVGATE_SOFT_SLOW=500 KVGATE_REQUIRE_GPU=1 \
+		go test -count=1 -run OnGPU ./cuda/driver
+	run env LD_LIBRARY_PATH="$PWD/.cache/softcuda" KVGATE_DRIVER=nvidia go test -count=1 ./kernels
 }
 
 pass_lint() {

@@ -44,8 +44,8 @@ func (d *Device) NewStream(o cuda.StreamOptions) (cuda.Stream, error) {
 }
 
 // AdoptStream takes a stream of the device's context that someone else made
-// and keeps owning. Destroying the returned handle leaves the stream alone.
-// Before each use it is checked that the stream is not capturing.
+// and keeps owning. What it returns is for [cuda.Device] and for stream.Adopt;
+// destroying that leaves the stream alone. Before each use it is checked that the stream is not capturing.
 //
 // The default streams are refused: the legacy one has an order with streams
 // that nobody asked for, and the per-thread one is another for each thread that
