@@ -11,8 +11,9 @@ import (
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
-// How the host's own time in a step is spent: before its zeroing is submitted,
-// and between that and its loads.
+// How the host's own time in a step is spent: scheduling, before the step's
+// zeroing is submitted, and preparing its inputs, between that (or the wait for
+// it) and the launch, which the loads follow at once.
 const (
 	hostBefore = 0.7
 	hostAfter  = 0.3
@@ -172,6 +173,9 @@ func (e *engine) step(ctx context.Context, st *step, appended []kv.Tenancy, fres
 			return err
 		}
 	}
+	if err := e.clk.Sleep(ctx, time.Duration(hostAfter*float64(e.cfg.Host))); err != nil {
+		return err
+	}
 	if batch > 0 {
 		e.steps[uint64(st.n)] = st
 		if st.fence, err = e.gate.Submit(plan, e.launch(st)); err != nil {
@@ -180,9 +184,6 @@ func (e *engine) step(ctx context.Context, st *step, appended []kv.Tenancy, fres
 		e.meter.asked = append(e.meter.asked, e.clk.Now())
 		e.launchedSteps++
 		e.inFlight = append(e.inFlight, st)
-	}
-	if err := e.clk.Sleep(ctx, time.Duration(hostAfter*float64(e.cfg.Host))); err != nil {
-		return err
 	}
 	return e.handOver(fresh)
 }
