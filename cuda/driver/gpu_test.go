@@ -14,7 +14,8 @@ import (
 	"github.com/kvgate/kvgate/cuda/driver"
 )
 
-// requireGPU makes the tests that need a GPU fail where there is none.
+// requireGPU makes the tests that need a GPU fail where there is none, and run
+// over a simulated one, to rehearse them.
 const requireGPU = "KVGATE_REQUIRE_GPU"
 
 // openGPU opens the machine's GPU. Without one the test is skipped.
@@ -25,6 +26,11 @@ func openGPU(t testing.TB) *driver.Device {
 		t.Skipf("needs a GPU (%s=1 makes this a failure): %v", requireGPU, err)
 	}
 	require.NoError(t, err)
+	if d.Info().Simulated && os.Getenv(requireGPU) == "" {
+		path := d.Library()
+		require.NoError(t, d.Close())
+		t.Skipf("needs a GPU, and %s is none (%s=1 takes it for one)", path, requireGPU)
+	}
 	return d
 }
 

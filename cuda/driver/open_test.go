@@ -147,3 +147,19 @@ func TestOptionalSymbolIsNamed(t *testing.T) {
 		require.ErrorContains(t, err, symbol)
 	}
 }
+
+// A stand-in that was loaded by its path is not what the system's library is
+// taken to be from then on.
+func TestStandInIsNotTakenForTheSystemsLibrary(t *testing.T) {
+	path := library(t, clib.NoOp)
+	d, err := driver.Open(driver.Options{Path: path})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	d, err = driver.Open(driver.Options{})
+	if err != nil {
+		require.ErrorIs(t, err, cuda.ErrNoDriver)
+		return
+	}
+	require.NotEqual(t, "no-op device", d.Info().Name)
+	require.NoError(t, d.Close())
+}

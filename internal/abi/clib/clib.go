@@ -53,12 +53,24 @@ func Compiler() string {
 }
 
 // Build compiles a library into dir and returns its path; its file is called
-// libcuda.so.1. Each define is a macro for the compiler: KVG_WITHOUT_cuInit
+// libcuda.so.1. It has no name of its own (soname): the loader gives a library
+// that is loaded already to whoever asks for its name, and so would take this
+// one for the system's for the rest of the process. Each define is a macro for the compiler: KVG_WITHOUT_cuInit
 // leaves that function out, KVG_VERSION=11040 sets the no-op driver's version,
 // KVG_DEVICES its number of devices, KVG_INIT what its cuInit returns. With
 // KVG_DELAY_US its events fire, host functions run and words are written that
 // long after they were put into a stream.
 func Build(dir string, k Kind, defines ...string) (string, error) {
+	return compile(dir, k, nil, defines)
+}
+
+// BuildNamed is [Build] for a library to link against, which is called
+// libcuda.so.1 by itself, too.
+func BuildNamed(dir string, k Kind) (string, error) {
+	return compile(dir, k, []string{"-Wl,-soname,libcuda.so.1"}, nil)
+}
+
+func compile(dir string, k Kind, flags, defines []string) (string, error) {
 	src := map[string][]byte{"lib.c": noop, "noop.h": noopByHand, "timed.h": timed}
 	if k == Stub {
 		src = map[string][]byte{"lib.c": stub}
@@ -69,7 +81,7 @@ func Build(dir string, k Kind, defines ...string) (string, error) {
 		}
 	}
 	out := filepath.Join(dir, "libcuda.so.1")
-	args := []string{"-shared", "-fPIC", "-O2", "-w", "-o", out, filepath.Join(dir, "lib.c"), "-Wl,-soname,libcuda.so.1"}
+	args := append([]string{"-shared", "-fPIC", "-O2", "-w", "-o", out, filepath.Join(dir, "lib.c")}, flags...)
 	for _, d := range defines {
 		args = append(args, "-D"+d)
 	}

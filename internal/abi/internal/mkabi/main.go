@@ -52,7 +52,7 @@ func library(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	path, err := clib.Build(dir, clib.NoOp)
+	path, err := clib.BuildNamed(dir, clib.NoOp)
 	if err != nil {
 		return err
 	}
