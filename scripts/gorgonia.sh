@@ -91,7 +91,13 @@ test)
 	;;
 bench)
 	# shellcheck disable=SC2086
-	(cd cuda/gorgonia && LD_LIBRARY_PATH=$lib go test $tags -run '^$' -bench . -count 5 -benchtime "${KVGATE_BENCHTIME:-1s}" ./submitbench)
+	(cd cuda/gorgonia && go test $tags -c -o "$lib/submit.test" ./submitbench)
+	# One round after the other, so that a machine that is busy for a while is so
+	# for all of them.
+	for _ in 1 2 3 4 5 6 7 8 9; do
+		(cd cuda/gorgonia/submitbench && LD_LIBRARY_PATH=$lib "$lib/submit.test" -test.run '^$' -test.bench . \
+			-test.benchtime "${KVGATE_BENCHTIME:-300ms}" | grep '^Benchmark')
+	done
 	;;
 *)
 	echo "usage: $0 test|bench" >&2

@@ -13,7 +13,10 @@
 // What gorgonia.org/cu lacks is [cuda.ErrNotSupported]: pinned memory, and
 // kernels with a parameter of more than 8 bytes that is not the last. It has
 // no primary context to keep, no host functions and no flush, and can not make
-// a thread's capture mode relaxed. A step through it costs a crossing for each
-// command and two C allocations for each launch: submitbench measures that
-// against cuda/driver.
+// a thread's capture mode relaxed. A step (launch, mark, wait) through it is
+// seven crossings and two C allocations, where cuda/driver has one crossing. Over
+// a driver that does nothing, in nine interleaved rounds on a busy machine with
+// two CPUs, the step through cuda/driver took 0.52 of the time of bare calls of
+// gorgonia.org/cu on a locked thread, whose context nobody puts back, and 0.11
+// of that through [Wrap] (medians): submitbench.
 package gorgonia
