@@ -38,7 +38,8 @@ type Library struct {
 
 // Options say where Open looks. The zero value means: by the environment.
 type Options struct {
-	// Path, if set, is the only file tried; it goes before LibraryVariable.
+	// Path, if set, is the only file tried; it goes before LibraryVariable. Both
+	// may be relative to the working folder.
 	Path string
 	// Folders are searched for installed wheels instead of the Python folders
 	// of this machine.
@@ -66,7 +67,11 @@ func OpenWithOptions(o Options) (*Library, error) {
 	defer opened.Unlock()
 	var tried []string
 	cause := nixl.ErrUnavailable
-	for _, file := range candidates(o) {
+	files, err := candidates(o)
+	if err != nil {
+		return nil, nixl.Refuse("open", "", nixl.ErrUnavailable, "%v", err)
+	}
+	for _, file := range files {
 		if l := opened.byPath[file]; l != nil {
 			return l, nil
 		}
@@ -115,13 +120,17 @@ func load(file string) (*Library, error) {
 	return l, nil
 }
 
-// candidates returns the files to try, in order.
-func candidates(o Options) []string {
-	if o.Path != "" {
-		return []string{o.Path}
+// candidates returns the files to try, in order. One that is named is made
+// absolute: plugins and version are found from where it lies, even when the
+// process changes its folder.
+func candidates(o Options) ([]string, error) {
+	named := o.Path
+	if named == "" {
+		named = os.Getenv(LibraryVariable)
 	}
-	if f := os.Getenv(LibraryVariable); f != "" {
-		return []string{f}
+	if named != "" {
+		f, err := filepath.Abs(named)
+		return []string{f}, err
 	}
 	files := []string{libraryName}
 	folders := o.Folders
@@ -142,7 +151,7 @@ func candidates(o Options) []string {
 			}
 		}
 	}
-	return files
+	return files, nil
 }
 
 // pythonFolders returns where Python keeps installed packages, as far as that

@@ -81,7 +81,8 @@ func TestWheelFolders(t *testing.T) {
 	hidden := filepath.Join(dir, ".nixl_cu13.mesonpy.libs")
 	require.NoError(t, os.Symlink(filepath.Dir(real.Path()), hidden))
 	t.Setenv(LibraryVariable, "")
-	got := candidates(Options{Folders: []string{"/nowhere", dir}})
+	got, err := candidates(Options{Folders: []string{"/nowhere", dir}})
+	require.NoError(t, err)
 	require.Equal(t, []string{libraryName, stub, filepath.Join(hidden, libraryName)}, got)
 
 	out, err := finish(t, command(t, "search", "PYTHONPATH="+dir, LibraryVariable+"=", PluginVariable+"="), patience)
@@ -101,9 +102,22 @@ func init() {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("loaded %s\nplugins %s\ntried %q\n", l.Path(), l.PluginFolder(), l.Tried())
+		fmt.Printf("loaded %s\nplugins %s\nversion %s\ntried %q\n", l.Path(), l.PluginFolder(), l.Version(), l.Tried())
 		return nil
 	}
+}
+
+// A relative path is as good: the plugins and the version are found from it.
+func TestRelativePath(t *testing.T) {
+	file := library(t).Path()
+	t.Chdir(filepath.Dir(filepath.Dir(file)))
+	relative := filepath.Join(filepath.Base(filepath.Dir(file)), libraryName)
+	c := command(t, "search", LibraryVariable+"="+relative, PluginVariable+"=")
+	out, err := finish(t, c, patience)
+	require.NoError(t, err, out)
+	require.Contains(t, out, "loaded "+file+"\n")
+	require.Contains(t, out, "plugins "+filepath.Join(filepath.Dir(file), "plugins")+"\n")
+	require.Contains(t, out, "version "+library(t).Version()+"\n")
 }
 
 func TestAMissingSymbolDisablesItsCallsOnly(t *testing.T) {

@@ -18,7 +18,7 @@ func (t *Transfer) copied(local, remote []nixl.Descriptor) (l, r []nixl.Descript
 	return both[:n:n], both[n : 2*n : 2*n]
 }
 
-// prepare makes the native request.
+// prepare makes the native request. Of two that do so at once the first stays.
 func (t *Transfer) prepare(op string) error {
 	a := t.a
 	if b := t.opt.Backend; b != nil && b.a != a {
@@ -50,8 +50,12 @@ func (t *Transfer) prepare(op string) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err == nil && (t.req != nil || t.closed) {
+		_, _ = a.d.release(a.h, req) // as in dropLocked; the pin keeps the agent
+		req = nil
+	}
 	t.unpin(true)
-	if err != nil {
+	if err != nil || req == nil {
 		return err
 	}
 	t.req = req

@@ -194,6 +194,51 @@ func TestIdleRequestsGoBeforeTheirMemory(t *testing.T) {
 	require.Equal(t, 2, p.s.count("release"))
 }
 
+// Two posts of one transfer whose native request was dropped make one each: one
+// stays, the other is released, and so is what a closed transfer would get.
+func TestTwoPostsOfADroppedRequest(t *testing.T) {
+	p := newPair(t, 1<<16, Config{})
+	x := p.transfer(t, p.spec(nixl.Read, 0, 64))
+	drop := func() { p.a.dropRequests(func(*Transfer) bool { return true }) }
+	// Each makes its request before either keeps one.
+	drop()
+	made := make(chan struct{}, 2)
+	both := make(chan struct{})
+	p.s.onCreate = func() { made <- struct{}{}; <-both }
+	errs := make(chan error, 2)
+	for range 2 {
+		go func() { errs <- x.Post() }()
+	}
+	<-made
+	<-made
+	close(both)
+	one, two := <-errs, <-errs
+	if one != nil {
+		one, two = two, one
+	}
+	require.NoError(t, one)
+	if two != nil { // the second post may also come when the first is done
+		require.ErrorIs(t, two, nixl.ErrBusy)
+	}
+	p.s.onCreate = nil
+	require.NoError(t, wait(t, p.a, x))
+	require.Equal(t, 3, p.s.count("create"))
+	require.Equal(t, 2, p.s.count("release"), "the dropped one and the one too many")
+	p.a.mu.Lock()
+	require.Same(t, x, p.a.requests)
+	require.Nil(t, x.next)
+	require.Nil(t, x.prev)
+	p.a.mu.Unlock()
+
+	// Dropped once more while it is being made anew, and closed meanwhile.
+	drop()
+	p.s.onCreate = func() { require.NoError(t, x.Close()) }
+	quiet(t, x.Post(), nixl.ErrClosed)
+	p.s.onCreate = nil
+	require.Equal(t, p.s.count("create"), p.s.count("release"))
+	require.Zero(t, p.a.InFlight())
+}
+
 // The peer registered anew where it had been: its keys have changed, and the
 // library would use those of the past. The generation stays, and so do prepared
 // transfers, which get a new native request.

@@ -20,6 +20,7 @@ type spy struct {
 	onPost, onPoll func() (status, bool)
 	onCreateAgent  func() (status, bool)
 	onRelease      func() (status, bool)
+	onCreate       func() // before a request is made
 }
 
 // spied makes an agent whose library is watched.
@@ -72,6 +73,9 @@ func (s *spy) deregister(a handle, m nixl.MemoryType, r []nixl.Descriptor, b [][
 
 func (s *spy) create(a handle, spec *nixl.Spec, peer []byte, o handle) (handle, status, error) {
 	s.note("create", 1)
+	if s.onCreate != nil {
+		s.onCreate()
+	}
 	return s.driver.create(a, spec, peer, o)
 }
 

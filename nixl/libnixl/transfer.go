@@ -97,7 +97,7 @@ func (t *Transfer) Post() error {
 		a.mu.Unlock()
 		return err
 	}
-	if t.req == nil {
+	for t.req == nil { // again where it was dropped meanwhile
 		a.mu.Unlock()
 		if err := t.prepare(op); err != nil {
 			return t.refused(err)
