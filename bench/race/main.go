@@ -9,9 +9,10 @@
 //
 // The device is simulated; the zeroing is the PTX that a GPU would run. So is the
 // fabric, unless -transport nixl makes it NVIDIA's NIXL over UCX, with the other
-// machine in a process of its own: then real bytes race the zeroing's stores. The exit status is 0 when only modes that promise nothing lost
-// blocks, and Ungated, where it ran, did; 1 when not, or when something failed;
-// 2 when the command line is wrong.
+// machine in a process of its own: then real bytes race the zeroing's stores. The
+// exit status is 0 when only modes that promise nothing lost blocks, and Ungated,
+// where it ran, did; 1 when not, or when something failed; 2 when the command
+// line is wrong. Where no mode ran that lost blocks, a line says so.
 package main
 
 import (
@@ -96,7 +97,28 @@ func run(args []string, out, errs io.Writer) int {
 		fmt.Fprintln(errs, "race:", err)
 		return 1
 	}
+	if note := unshown(results); note != "" {
+		if c.json {
+			out = errs // what goes to out is JSON only
+		}
+		fmt.Fprintln(out, note)
+	}
 	return 0
+}
+
+// unshown says so where nothing that was run could have shown the race: that
+// gated modes lost no blocks proves little then.
+func unshown(results []result) string {
+	who := "only gated modes ran"
+	for _, r := range results {
+		if r.Corrupted > 0 {
+			return ""
+		}
+		if !r.Gated {
+			who = r.Mode + " lost nothing and " + core.Ungated.String() + " did not run"
+		}
+	}
+	return who + ": that the race occurs was not shown"
 }
 
 // race runs all rounds of one mode on a machine of its own.

@@ -143,3 +143,23 @@ func TestBadCommandLine(t *testing.T) {
 	require.Contains(t, out, "usage: go run ./bench/race")
 	require.Empty(t, errs)
 }
+
+// One gated mode alone shows no race, and the program says so; where blocks were
+// lost there is nothing to say.
+func TestUnshown(t *testing.T) {
+	const note = "only gated modes ran: that the race occurs was not shown\n"
+	status, out, errs := race("-rounds", "5", "-mode", "PerBlock")
+	require.Equal(t, 0, status, errs)
+	require.True(t, strings.HasSuffix(out, note), out)
+	status, out, errs = race("-rounds", "5", "-mode", "PerBlock", "-json")
+	require.Equal(t, 0, status)
+	require.Equal(t, note, errs)
+	require.True(t, json.Valid([]byte(out)), out)
+	for _, args := range [][]string{{"-rounds", "20"}, {"-rounds", "20", "-mode", "Ungated"}, {"-rounds", "20", "-mode", "SkipCovered"}} {
+		status, out, errs = race(args...)
+		require.Equal(t, 0, status, errs)
+		require.NotContains(t, out+errs, "not shown")
+	}
+	require.Equal(t, "SkipCovered lost nothing and Ungated did not run: that the race occurs was not shown",
+		unshown([]result{{Mode: "PerBlock", Gated: true}, {Mode: "SkipCovered"}}))
+}
