@@ -93,16 +93,26 @@ func (c *config) pattern(key string, n int, names ...string) []string {
 }
 
 // attention reads a layer of full attention. The head size is that of the first
-// of keys that is there, else the hidden size over the heads.
+// of keys that is there, else of head_dim. The number of key and value heads and
+// the head size have to be there: the defaults of the architectures that use it
+// alone are constants, and no guess from other keys meets them.
 func (c *config) attention(keys ...string) Layer {
-	l := Layer{Kind: FullAttention, KVHeads: c.dimOf("num_key_value_heads", "num_attention_heads")}
-	for _, k := range append(keys, "head_dim") {
-		if c.has(k) {
-			l.KeyDim = c.dim(k)
-			break
-		}
-	}
-	if l.KeyDim == 0 {
+	l := Layer{Kind: FullAttention, KVHeads: c.dim("num_key_value_heads"), KeyDim: c.dimOf(append(keys, "head_dim")...)}
+	l.ValueDim = l.KeyDim
+	return l
+}
+
+// evenAttention is attention, of architectures that make the head size the
+// hidden size over the heads where head_dim is missing.
+func (c *config) evenAttention() Layer {
+	return c.even(c.dim("num_key_value_heads"))
+}
+
+func (c *config) even(kvHeads int) Layer {
+	l := Layer{Kind: FullAttention, KVHeads: kvHeads}
+	if c.has("head_dim") {
+		l.KeyDim = c.dim("head_dim")
+	} else {
 		l.KeyDim = c.quotient("hidden_size", c.dim("hidden_size"), c.dim("num_attention_heads"))
 	}
 	l.ValueDim = l.KeyDim
@@ -128,8 +138,11 @@ func sliding(l Layer, window int) Layer {
 	return l
 }
 
+// llama has as many key and value heads as heads where the file doesn't say, as
+// those of the first models don't.
 func (c *config) llama() []Layer {
-	return slices.Repeat([]Layer{c.attention()}, c.layerCount())
+	full := c.even(c.dimOf("num_key_value_heads", "num_attention_heads"))
+	return slices.Repeat([]Layer{full}, c.layerCount())
 }
 
 func (c *config) gptOss() []Layer {

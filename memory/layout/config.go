@@ -23,13 +23,18 @@ var (
 // ConfigError says what is wrong with which key of a configuration file.
 type ConfigError struct {
 	File  string
+	Line  int    // of the key or of a syntax error, from 1; 0 where the key is missing
 	Key   string // with its path ("text_config.num_hidden_layers"), "" for the file as such
 	Value string // as in the file, cut short; "" where the key is missing
 	Err   error  // what is wrong
 }
 
 func (e *ConfigError) Error() string {
-	s := "layout: " + e.File + ": "
+	s := "layout: " + e.File
+	if e.Line > 0 {
+		s += ":" + strconv.Itoa(e.Line)
+	}
+	s += ": "
 	if e.Key != "" {
 		s += e.Key + ": "
 	}
@@ -69,6 +74,12 @@ func LoadConfig(path string) (*Model, error) {
 // and ignores all others; a key that is null is missing. Layers for multi-token
 // prediction are left out.
 //
+// A missing key that bears on the layout is an error, but for those that the
+// published files of an architecture leave out: head_dim is the hidden size over
+// the heads in Llama, Granite, Jamba and (if that is 128) Nemotron-H, num_key_value_heads is
+// num_attention_heads in Llama and Zamba2. A file without a dtype gives a model
+// of [DefaultDType], one without max_position_embeddings a MaxTokens of 0.
+//
 // The error is a *[ConfigError] that names file, key and value, wraps
 // [ErrConfig], and [ErrArchitecture] where the architecture is not one of
 // [Architectures].
@@ -81,9 +92,9 @@ func ReadConfig(name string, r io.Reader) (*Model, error) {
 	if len(data) > maxConfig {
 		return nil, fail(fmt.Errorf("more than %d bytes", maxConfig))
 	}
-	c := &config{file: name, err: new(error)}
+	c := &config{file: name, data: data, err: new(error)}
 	if err := json.Unmarshal(data, &c.keys); err != nil {
-		return nil, fail(jsonFault(data, err))
+		return nil, jsonFault(name, data, err)
 	}
 	if c.keys == nil {
 		return nil, fail(errors.New("null, want an object"))
@@ -91,20 +102,59 @@ func ReadConfig(name string, r io.Reader) (*Model, error) {
 	return c.model()
 }
 
-// jsonFault adds the line to an error of package json.
-func jsonFault(data []byte, err error) error {
+// jsonFault makes an error of package json, met in reading the file's object,
+// one of this package.
+func jsonFault(name string, data []byte, err error) error {
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
-		return fmt.Errorf("line %d: %w", line, err)
+	var other *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return &ConfigError{File: name, Line: lineAt(data, syntax.Offset), Err: err}
+	case errors.As(err, &other):
+		err = fmt.Errorf("%s, want an object", other.Value)
 	}
-	return err
+	return &ConfigError{File: name, Err: err}
+}
+
+func lineAt(data []byte, offset int64) int {
+	return 1 + bytes.Count(data[:min(int(offset), len(data))], []byte("\n"))
+}
+
+// offsetOf returns where in an object the last key of a path ends, 0 if it is
+// not there. Of a key that is there twice the last counts, as for package json.
+func offsetOf(data []byte, path []string) (at int64) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return 0
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return 0
+		}
+		end := d.InputOffset()
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return 0
+		}
+		if key != path[0] {
+			continue
+		}
+		if at = end; len(path) > 1 {
+			at = offsetOf(value, path[1:])
+			if at > 0 {
+				at += d.InputOffset() - int64(len(value))
+			}
+		}
+	}
+	return at
 }
 
 // config is an object of the file. Its getters note the first thing that is
 // wrong in *err and give a harmless value.
 type config struct {
 	file, path string
+	data       []byte // of the file
 	keys       map[string]json.RawMessage
 	outer      *config // where the dtype is looked for, too
 	err        *error
@@ -129,7 +179,11 @@ func (c *config) fail(key string, err error) {
 	if len(value) > 80 {
 		value = strings.ToValidUTF8(value[:80], "") + "..."
 	}
-	*c.err = &ConfigError{File: c.file, Key: c.path + key, Value: value, Err: err}
+	e := &ConfigError{File: c.file, Key: c.path + key, Value: value, Err: err}
+	if at := offsetOf(c.data, strings.Split(e.Key, ".")); at > 0 {
+		e.Line = lineAt(c.data, at)
+	}
+	*c.err = e
 }
 
 var errMissing = errors.New("missing")
@@ -201,7 +255,7 @@ func (c *config) ints(key string) (s []int) {
 
 // object reads a nested configuration.
 func (c *config) object(key string) *config {
-	in := &config{file: c.file, path: c.path + key + ".", outer: c, err: c.err}
+	in := &config{file: c.file, data: c.data, path: c.path + key + ".", outer: c, err: c.err}
 	c.decode(key, &in.keys, "an object")
 	return in
 }
@@ -219,15 +273,14 @@ func (c *config) dtypeOr(key string, missing DType) DType {
 	return d
 }
 
-// dtype reads the dtype of the activations. Where no key has it, it is
-// BFloat16, which engines serve such models in.
+// dtype reads the dtype of the activations, DefaultDType where no key has it.
 func (c *config) dtype() DType {
 	for ; c != nil; c = c.outer {
 		for _, key := range []string{"dtype", "torch_dtype"} {
 			if c.has(key) {
-				return c.dtypeOr(key, BFloat16)
+				return c.dtypeOr(key, DefaultDType)
 			}
 		}
 	}
-	return BFloat16
+	return DefaultDType
 }

@@ -74,12 +74,54 @@ func TestReadConfig(t *testing.T) {
 	require.Len(t, configs, 13)
 }
 
+// What a file may leave out, and what stands for it.
+func TestWhatConfigsLeaveOut(t *testing.T) {
+	without := func(name, old, new string) *Model {
+		require.Contains(t, configs[name], old)
+		return read(t, strings.Replace(configs[name], old, new, 1))
+	}
+	require.Equal(t, 8, without("llama", `"num_key_value_heads": 2,`, "").Layers[0].KVHeads)
+	require.Zero(t, without("llama", `"max_position_embeddings": 4096,`, "").MaxTokens)
+	nemotron := without("nemotron", `"attention_head_dim": 64`, `"hidden_size": 1024, "num_attention_heads": 8`)
+	require.Equal(t, 128, nemotron.Layers[1].KeyDim)
+
+	m := without("llama", `, "torch_dtype": "bfloat16"`, "")
+	require.Equal(t, DefaultDType, m.DType)
+	p, err := NewPlan(m, Options{})
+	require.NoError(t, err)
+	require.Contains(t, p.String(), "the model names no dtype: bfloat16")
+	p, err = NewPlan(read(t, configs["llama"]), Options{})
+	require.NoError(t, err)
+	require.NotContains(t, p.String(), "names no dtype")
+}
+
+// The line is that of the key that counts.
+func TestConfigErrorLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\"architectures\": [\"LlamaForCausalLM\"],\n\n\"num_key_value_heads\":\n-1}": "c.json:3: num_key_value_heads: -1: ",
+		"{\"x\": {\"architectures\": 1},\n\"architectures\": 5}":                       "c.json:2: architectures: 5: ",
+		"{\"architectures\": [],\n\"architectures\": 5}":                               "c.json:2: architectures: 5: ",
+		"{\"architectures\": [\"Qwen3_5ForConditionalGeneration\"], \"text_config\":\n {\n\"num_key_value_heads\": 2, \"head_dim\":\t8,\n \"linear_num_key_heads\": 0}}": "c.json:4: text_config.linear_num_key_heads: 0: ",
+	} {
+		_, err := ReadConfig("c.json", strings.NewReader(text))
+		require.ErrorContains(t, err, want)
+	}
+}
+
 func TestConfigErrorsNameTheKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		config, old, new string
 		want             string
 	}{
 		"missing":               {"llama", `"num_hidden_layers": 3`, `"x": 3`, "c.json: num_hidden_layers: missing"},
+		"no KV heads":           {"qwen", `"num_key_value_heads": 2`, `"x": 2`, "c.json: text_config.num_key_value_heads: missing"},
+		"no KV heads of Gemma":  {"gemma", `"num_key_value_heads": 2, `, "", "c.json: num_key_value_heads: missing"},
+		"no KV heads of Jamba":  {"jamba", `"num_key_value_heads": 2`, `"x": 2`, "c.json: num_key_value_heads: missing"},
+		"no head_dim, Qwen":     {"qwen", `"head_dim": 64`, `"hidden_size": 128, "num_attention_heads": 2`, "c.json: text_config.head_dim: missing"},
+		"no head_dim, GPT-OSS":  {"gpt-oss", `"head_dim": 64`, `"hidden_size": 128, "num_attention_heads": 2`, "c.json: head_dim: missing"},
+		"no head_dim, Gemma":    {"gemma", `"head_dim": 64`, `"hidden_size": 128, "num_attention_heads": 2`, "c.json: head_dim: missing"},
+		"no head_dim, Falcon":   {"falcon", `"head_dim": 64`, `"hidden_size": 128, "num_attention_heads": 2`, "c.json: head_dim: missing"},
+		"no head_dim, Nemotron": {"nemotron", `"attention_head_dim": 64`, `"hidden_size": 128, "num_attention_heads": 2`, "c.json: head_dim: missing, and hidden_size / num_attention_heads = 64 is not the usual 128"},
 		"null":                  {"llama", `"num_hidden_layers": 3`, `"num_hidden_layers": null`, "num_hidden_layers: null: missing"},
 		"negative":              {"llama", `"num_hidden_layers": 3`, `"num_hidden_layers": -3`, "num_hidden_layers: -3: want an integer of 1 to"},
 		"too many layers":       {"llama", `"num_hidden_layers": 3`, `"num_hidden_layers": 2049`, "num_hidden_layers: 2049: want"},
@@ -92,7 +134,7 @@ func TestConfigErrorsNameTheKey(t *testing.T) {
 		"dtype":                 {"llama", `"bfloat16"`, `"bf17"`, `torch_dtype: "bf17": want a dtype`},
 		"dtype of no elements":  {"llama", `"bfloat16"`, `"fp8_ds_mla"`, `torch_dtype: "fp8_ds_mla": want a dtype`},
 		"dtype of another type": {"llama", `"bfloat16"`, `5`, `torch_dtype: 5: want a string`},
-		"nested":                {"qwen", `"linear_num_key_heads": 2`, `"linear_num_key_heads": 0`, "c.json: text_config.linear_num_key_heads: 0: want"},
+		"nested":                {"qwen", `"linear_num_key_heads": 2`, `"linear_num_key_heads": 0`, "c.json:2: text_config.linear_num_key_heads: 0: want"},
 		"nothing nested":        {"qwen", `"text_config"`, `"vision_config"`, "text_config: missing"},
 		"nested list":           {"qwen", `"text_config": {`, `"text_config": [{}], "x": {`, "text_config: [{}]: want an object"},
 		"layer kind":            {"gpt-oss", `"full_attention"`, `"some_attention"`, `layer_types: ["sliding_attention", "some_attention", "sliding_attention"]: layer 1 is "some_attention"`},
@@ -115,9 +157,9 @@ func TestConfigErrorsNameTheKey(t *testing.T) {
 		"no architecture":       {"llama", `"architectures": ["LlamaForCausalLM"]`, `"model_type": "llama"`, "architectures: missing"},
 		"architecture":          {"llama", `["LlamaForCausalLM"]`, `"LlamaForCausalLM"`, `architectures: "LlamaForCausalLM": want a list of strings`},
 		"two of them":           {"llama", `["LlamaForCausalLM"]`, `["A", "B"]`, `architectures: ["A", "B"]: 2 names, want one`},
-		"line":                  {"gpt-oss", `"full_attention"`, `full`, "c.json: line 2: invalid character"},
-		"cut off":               {"llama", `"bfloat16"}`, `"bfloat16"`, "line 2: unexpected end"},
-		"more behind":           {"llama", `"bfloat16"}`, `"bfloat16"}}`, "line 2: invalid character"},
+		"line":                  {"gpt-oss", `"full_attention"`, `full`, "c.json:2: invalid character"},
+		"cut off":               {"llama", `"bfloat16"}`, `"bfloat16"`, "c.json:2: unexpected end"},
+		"more behind":           {"llama", `"bfloat16"}`, `"bfloat16"}}`, "c.json:2: invalid character"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, configs[c.config], c.old)
@@ -137,14 +179,14 @@ func TestUnknownArchitecture(t *testing.T) {
 	_, err := ReadConfig("c.json", strings.NewReader(`{"architectures": ["RwkvForCausalLM"]}`))
 	require.ErrorIs(t, err, ErrArchitecture)
 	require.ErrorIs(t, err, ErrConfig)
-	require.ErrorContains(t, err, `c.json: architectures: ["RwkvForCausalLM"]: unknown architecture "RwkvForCausalLM"; known are `)
+	require.ErrorContains(t, err, `c.json:1: architectures: ["RwkvForCausalLM"]: unknown architecture "RwkvForCausalLM"; known are `)
 	require.Contains(t, Architectures(), "LlamaForCausalLM")
 }
 
 func TestConfigAsSuch(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "line 1: unexpected end", "null": "null, want an object", "[]": "cannot unmarshal array",
-		strings.Repeat(" ", maxConfig+1): "more than 4194304 bytes", strings.Repeat("[", 20000): "line 1: ",
+		"": "c.json:1: unexpected end", "null": "null, want an object", "[]": "c.json: array, want an object", "5": "number, want an object",
+		strings.Repeat(" ", maxConfig+1): "more than 4194304 bytes", strings.Repeat("[", 20000): "c.json:1: ",
 	} {
 		_, err := ReadConfig("c.json", strings.NewReader(text))
 		require.ErrorIs(t, err, ErrConfig)

@@ -107,7 +107,7 @@ func (c *config) kimi() []Layer {
 
 func (c *config) nemotronH() []Layer {
 	const key = "hybrid_override_pattern"
-	full := c.attention("attention_head_dim")
+	full := c.nemotronAttention()
 	mamba := mamba2Layer(c.dim("mamba_num_heads"), c.dim("mamba_head_dim"), c.dim("n_groups"),
 		c.dim("ssm_state_size"), c.dim("conv_kernel"))
 	mamba.State.DType = c.dtypeOr("mamba_ssm_cache_dtype", Float32)
@@ -134,6 +134,20 @@ func (c *config) nemotronH() []Layer {
 	return layers
 }
 
+// nemotronAttention guesses a missing head size only where the hidden size over
+// the heads is also the architecture's default.
+func (c *config) nemotronAttention() Layer {
+	const usual = 128
+	if c.has("attention_head_dim") || c.has("head_dim") {
+		return c.attention("attention_head_dim")
+	}
+	full := c.evenAttention()
+	if full.KeyDim != usual {
+		c.fail("head_dim", fmt.Errorf("%w, and hidden_size / num_attention_heads = %d is not the usual %d", errMissing, full.KeyDim, usual))
+	}
+	return full
+}
+
 // falconH1 has attention and Mamba2 side by side in each layer.
 func (c *config) falconH1() []Layer {
 	heads, dim := c.dim("mamba_n_heads"), c.dim("mamba_d_head")
@@ -149,7 +163,7 @@ func (c *config) granite() []Layer {
 	if inner := c.dim("mamba_expand") * c.dim("hidden_size"); inner != heads*dim {
 		c.fail("mamba_n_heads", fmt.Errorf("with mamba_d_head %d, want mamba_expand * hidden_size = %d together", dim, inner))
 	}
-	full := c.attention()
+	full := c.evenAttention()
 	mamba := mamba2Layer(heads, dim, c.dim("mamba_n_groups"), c.dim("mamba_d_state"), c.dim("mamba_d_conv"))
 	var layers []Layer
 	for _, k := range c.pattern("layer_types", c.layerCount(), "mamba", "attention") {
@@ -163,7 +177,7 @@ func (c *config) granite() []Layer {
 }
 
 func (c *config) jamba() []Layer {
-	full := c.attention()
+	full := c.evenAttention()
 	mamba := mamba1(c.product("mamba_expand", "hidden_size"), c.dim("mamba_d_state"), c.dim("mamba_d_conv"))
 	period := c.dim("attn_layer_period")
 	offset := c.integer("attn_layer_offset", 0, period-1)

@@ -44,6 +44,9 @@ func (p *Plan) String() string {
 	if p.Scale > 1 {
 		s += fmt.Sprintf(" (1/%d of the true size)", p.Scale)
 	}
+	if p.Model.DType == DefaultDType {
+		s += fmt.Sprintf(" (the model names no dtype: %v)", p.Model.dtype())
+	}
 	for i := range p.Groups {
 		sep := ", "
 		if i == 0 {
