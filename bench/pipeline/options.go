@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +22,7 @@ load
   -clip             shorten prompts that are longer than the model takes, instead of refusing them
   -rate r           replay the arrivals r times as fast; 0: closed loop (0)
   -concurrency n    requests outstanding in the closed loop (0: 1.2 times what the pool holds)
-  -late p           share of requests that are canceled when their blocks' zeroing was launched (0)
+  -late p           share of requests, below 1, that are canceled when their blocks' zeroing was launched (0)
 model
   -model file       config.json (a built-in hybrid model)
   -block-tokens n   tokens in a block (0: as vLLM for hybrid models, 128 for the others)
@@ -38,7 +40,8 @@ run
   -defer d          auto, on or off: keep freed blocks out of the pool until the step in flight was
                     processed (auto: in Ungated, SkipCovered and StepFIFO)
   -check c          first or all: check blocks at their first use after a write, or at every use (first)
-  -content c        reduced or full: pages are held at a reduced size, or at their own (reduced)
+  -content c        reduced or full: pages are held at a reduced size, or at their own (reduced);
+                    full takes a -pool of at most 1.3e9, and few -requests
   -seed n           of NIC and step jitter, and of the trace's offset (1)
   -seeds n          repeat with n seeds from -seed on: means, with 95 % intervals (1)
   -json             one JSON object instead of the table
@@ -92,7 +95,18 @@ func parse(args []string) (options, error) {
 	return o, o.validate(f)
 }
 
+// plain writes a number without an exponent, unless it is very large or small.
+func plain(v float64) string {
+	if a := math.Abs(v); a == 0 || a >= 1e-4 && a <= 1e12 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
 const (
+	// maxFull is what all seeds may write at full content, in bytes a mode:
+	// about a minute on two cores.
+	maxFull  = 1e10
 	maxSeeds = 1000
 	maxUS    = 1e9
 )
@@ -109,7 +123,7 @@ func (o *options) validate(f *flag.FlagSet) error {
 	}
 	within := func(name string, v, least, most float64) error {
 		if !(v >= least && v <= most) {
-			return fmt.Errorf("-%s %v: want %g to %g", name, v, least, most)
+			return fmt.Errorf("-%s %s: want %s to %s", name, plain(v), plain(least), plain(most))
 		}
 		return nil
 	}
@@ -140,6 +154,11 @@ func (o *options) validate(f *flag.FlagSet) error {
 		}
 	}
 	switch {
+	case o.content == "full" && o.pool > engine.MaxFullPool:
+		return fmt.Errorf("-content full: -pool %s: want at most %d: each byte is written and compared in every mode",
+			plain(o.pool), engine.MaxFullPool)
+	case o.late == 1:
+		return errors.New("-late 1: want less than 1, or no request completes")
 	case f.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", f.Arg(0))
 	case set["rate"] && o.rate > 0 && set["concurrency"]:
@@ -159,8 +178,8 @@ type job struct {
 	options
 	model    *layout.Model
 	plan     *layout.Plan
-	trace    *trace.Trace // as read
-	limited  trace.Limited
+	trace    *trace.Trace  // as read
+	limited  trace.Limited // of the first seed
 	config   engine.Config // of every seed, but for the seed and the trace
 	progress *progress
 }
@@ -183,7 +202,7 @@ func (o options) prepare() (j job, err error) {
 		lo.BlockTokens = attentionBlock
 	}
 	if j.plan, err = layout.NewPlan(j.model, lo); err != nil {
-		return j, err
+		return j, fmt.Errorf("%s%w", o.culprit(lo, j.model), err)
 	}
 	if err := j.readTrace(); err != nil {
 		return j, err
@@ -195,13 +214,46 @@ func (o options) prepare() (j job, err error) {
 	if j.config.Defer, err = engine.ParseDeferral(o.deferral); err != nil {
 		return j, err
 	}
+	full := 0.0
 	for s := range o.seeds { // each has another part of a trace that is cut
-		c := j.seeded(s)
+		t, limited, err := j.cut(s)
+		if err != nil {
+			return j, fmt.Errorf("%w (-clip shortens such prompts)", err)
+		}
+		if s == 0 {
+			j.limited = limited
+		}
+		c := j.config
+		c.Trace = t
 		if _, err := c.Fit(); err != nil {
-			return j, err
+			return j, fmt.Errorf("-pool %s: %w", plain(o.pool), err)
+		}
+		if full += c.CacheBytes(); o.content == "full" && full > maxFull {
+			return j, fmt.Errorf("-content full: %d requests write %s bytes in each mode, want at most %s: fewer -requests, or -content reduced",
+				len(t.Requests)*(s+1), plain(math.Round(full)), plain(maxFull))
 		}
 	}
 	return j, nil
+}
+
+// culprit names the flag without which a model could be laid out, if one is.
+func (o options) culprit(lo layout.Options, m *layout.Model) string {
+	for _, f := range []struct {
+		name string
+		set  bool
+		drop func(*layout.Options)
+	}{
+		{"-block-tokens " + strconv.Itoa(o.blockTokens), o.blockTokens != 0, func(l *layout.Options) { l.BlockTokens = 0 }},
+		{"-tp " + strconv.Itoa(o.tp), o.tp != 1, func(l *layout.Options) { l.TP = 1 }},
+		{"-kv-dtype " + o.kvDType, o.kvDType != "", func(l *layout.Options) { l.KVDType = layout.DefaultDType }},
+	} {
+		without := lo
+		f.drop(&without)
+		if _, err := layout.NewPlan(m, without); f.set && err == nil {
+			return f.name + ": "
+		}
+	}
+	return ""
 }
 
 func hasStates(m *layout.Model) bool {
@@ -221,25 +273,29 @@ func (j *job) readTrace() (err error) {
 	} else {
 		j.trace, err = trace.Load(j.options.trace)
 	}
-	if err != nil || j.model.MaxTokens == 0 {
-		return err
-	}
-	j.trace, j.limited, err = j.trace.Limit(j.model.MaxTokens, j.clip)
 	return err
 }
 
-// seeded returns the configuration of the i-th seed. Its trace begins where the
-// golden section puts it, so that few seeds are far apart; seed 1 begins at the
-// beginning.
-func (j *job) seeded(i int) engine.Config {
-	c := j.config
-	c.Seed = j.seed + uint64(i)
+// cut returns the requests of the i-th seed's run, fitted to the model. The
+// trace begins where the golden section puts it, so that few seeds are far
+// apart; seed 1 begins at the beginning.
+func (j *job) cut(i int) (*trace.Trace, trace.Limited, error) {
 	n := len(j.trace.Requests)
-	_, part := math.Modf(float64(c.Seed-1) * (math.Phi - 1))
+	_, part := math.Modf(float64(j.seed+uint64(i)-1) * (math.Phi - 1))
 	t := *j.trace.Rotate(int(part * float64(n)))
 	if j.requests > 0 && j.requests < n {
 		t.Requests = t.Requests[:j.requests:j.requests]
 	}
-	c.Trace = &t
+	if j.model.MaxTokens == 0 {
+		return &t, trace.Limited{}, nil
+	}
+	return t.Limit(j.model.MaxTokens, j.clip)
+}
+
+// seeded returns the configuration of the i-th seed.
+func (j *job) seeded(i int) engine.Config {
+	c := j.config
+	c.Seed = j.seed + uint64(i)
+	c.Trace, _, _ = j.cut(i) // prepare has looked at the errors
 	return c
 }

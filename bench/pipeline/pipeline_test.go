@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -199,10 +200,25 @@ func TestBadInput(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
+	azure := testutil.Shared(t, "traces", "azure_llm_2023_code_2000.csv")
+	bare := file("bare.json", `{"architectures": ["LlamaForCausalLM"], "hidden_size": 1024, "num_attention_heads": 8, "num_key_value_heads": 2, "num_hidden_layers": 3}`)
+	two := "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,%s,44\n2023-11-16 18:15:47.6805900,%s,44\n"
+	status, out, errs := pipeline("-model", bare, "-trace", file("two.csv", fmt.Sprintf(two, "300", "400")), "-late", "0.999999999")
+	require.Equal(t, 0, status, errs)
+	require.Contains(t, out, "the model names no dtype: activations are taken as bfloat16\n")
+	require.Contains(t, out, "no limit known")
+	require.Contains(t, out, "no request completed in PerBlock\n")
+	// What lies behind the first n requests is not looked at.
+	long := file("long.csv", fmt.Sprintf(two, "300", "400000"))
+	status, _, errs = pipeline("-trace", long, "-requests", "1")
+	require.Equal(t, 0, status, errs)
+	require.Equal(t, "12345", format(counts, 12345.4))
+	require.Equal(t, "12.5", format(counts, 12.5))
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
+		{[]string{"-trace", long}, "long.csv:3: ContextTokens: 400000: the model's sequences have at most 262144 tokens, prompt and answer together (-clip"},
 		{[]string{"-no-such"}, "-no-such"},
 		{[]string{"more"}, `unexpected argument "more"`},
 		{[]string{"-defer", "never"}, `-defer "never": want auto or on or off`},
@@ -211,17 +227,21 @@ func TestBadInput(t *testing.T) {
 		{[]string{"-content", "none"}, "-content"},
 		{[]string{"-pool", "-1"}, "-pool -1"},
 		{[]string{"-pool", "NaN"}, "-pool NaN"},
-		{[]string{"-pool", "1e6"}, "hold 0 blocks"},
+		{[]string{"-pool", "1e6"}, "-pool 1000000: layout: "},
 		{[]string{"-late", "2"}, "-late 2"},
 		{[]string{"-rate", "-2"}, "-rate -2"},
 		{[]string{"-host-us", "-1"}, "-host-us"},
 		{[]string{"-seeds", "0"}, "-seeds 0: want 1"},
 		{[]string{"-requests", "-1"}, "-requests -1"},
 		{[]string{"-tp", "0"}, "-tp 0"},
+		{[]string{"-tp", "5"}, "-tp 5: layout: "},
 		{[]string{"-kv-dtype", "int3"}, "-kv-dtype"},
-		{[]string{"-block-tokens", "7"}, "blocks of 7 tokens"},
+		{[]string{"-block-tokens", "7"}, "-block-tokens 7: layout: "},
 		{[]string{"-rate", "2", "-concurrency", "3"}, "-rate and -concurrency"},
-		{[]string{"-content", "full"}, "does not fit"},
+		{[]string{"-content", "full"}, "-content full: -pool 60000000000: want at most 1300000000"},
+		{[]string{"-content", "full", "-pool", "1.3e9", "-requests", "400", "-trace", azure}, "-content full: 400 requests write"},
+		{[]string{"-late", "1"}, "-late 1: want less than 1"},
+		{[]string{"-requests", "5000000"}, "-requests 5000000: want 0 to 4194304"},
 		{[]string{"-trace", filepath.Join(dir, "none.jsonl")}, "none.jsonl"},
 		{[]string{"-trace", file("t.txt", "")}, "t.txt"},
 		{[]string{"-trace", file("empty.jsonl", "")}, "no requests"},
@@ -238,7 +258,7 @@ func TestBadInput(t *testing.T) {
 		require.Contains(t, errs, c.want, c.args)
 		require.Equal(t, 1, strings.Count(errs, "\n"), errs)
 	}
-	status, out, errs := pipeline("-h")
+	status, out, errs = pipeline("-h")
 	require.Equal(t, 0, status)
 	require.Contains(t, out, "usage: go run ./bench/pipeline")
 	require.Empty(t, errs)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kvgate/kvgate/bench/pipeline/engine"
+	"github.com/kvgate/kvgate/memory/layout"
 )
 
 // column is a column of the table: a metric, or two beside each other.
@@ -15,6 +16,20 @@ type column struct {
 	format  string
 	scale   float64
 	metrics []string
+}
+
+// counts is the format of a mean of counts.
+const counts = "count"
+
+// format writes a value; a count that is large is a whole number.
+func format(f string, v float64) string {
+	switch {
+	case f != counts:
+		return fmt.Sprintf(f, v)
+	case v >= 1000:
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.4g", v)
 }
 
 var columns = []column{
@@ -28,8 +43,8 @@ var columns = []column{
 	{[2]string{"hold ms", "p50/p99"}, "%.1f", 1, []string{"hold_ms_p50", "hold_ms_p99"}},
 	{[2]string{"zeroed", "GB"}, "%.1f", 1e-9, []string{"zeroed_bytes"}},
 	{[2]string{"loaded", "GB"}, "%.1f", 1e-9, []string{"loaded_bytes"}},
-	{[2]string{"corrupted", "blocks"}, "%.4g", 1, []string{"corrupted_blocks"}},
-	{[2]string{"corrupted", "requests"}, "%.4g", 1, []string{"corrupted_requests"}},
+	{[2]string{"corrupted", "blocks"}, counts, 1, []string{"corrupted_blocks"}},
+	{[2]string{"corrupted", "requests"}, counts, 1, []string{"corrupted_requests"}},
 }
 
 func (s *summary) writeTable(w io.Writer) error {
@@ -73,9 +88,9 @@ func (s *summary) cell(m *modeSummary, c *column) string {
 	var parts []string
 	for _, name := range c.metrics {
 		v := m.value(name)
-		text := fmt.Sprintf(c.format, v.mean*c.scale)
+		text := format(c.format, v.mean*c.scale)
 		if s.seeds > 1 && v.ci > 0 {
-			text += "±" + fmt.Sprintf(c.format, v.ci*c.scale)
+			text += "±" + format(c.format, v.ci*c.scale)
 		}
 		parts = append(parts, text)
 	}
@@ -95,6 +110,12 @@ func (s *summary) writeHead(w io.Writer) {
 	fmt.Fprintf(w, "simulated device, fabric and host; virtual time; %s\n", s.seedText())
 	fmt.Fprintf(w, "model: %s, %d layers, blocks of %d tokens and %d bytes, %d in the pool\n",
 		j.model.Name, len(j.model.Layers), j.plan.BlockTokens, j.plan.BlockBytes, s.blocks)
+	if j.model.DType == layout.DefaultDType {
+		fmt.Fprintf(w, "the model names no dtype: activations are taken as %v\n", layout.BFloat16)
+	}
+	if j.model.MaxTokens == 0 {
+		fmt.Fprintln(w, "the model names no longest sequence: no limit known, none applied")
+	}
 	fmt.Fprintf(w, "%s%s\n", zero, j.plan.Why)
 	fmt.Fprintf(w, "trace: %s: %v\n", j.trace.Name, c.Trace.Stats())
 	if j.limited.Prompts+j.limited.Outputs > 0 {
@@ -126,7 +147,12 @@ func (s *summary) writeFoot(w io.Writer) {
 	fmt.Fprintf(w, "content: pages are held at %s; %.0f checks in %s\n", size, u.checks, u.mode)
 	fmt.Fprintf(w, "beside the columns: %s\n", s.wrongLater())
 	if s.job.late > 0 {
-		fmt.Fprintf(w, "late: %.4g requests were canceled before their first step\n", s.late)
+		fmt.Fprintf(w, "late: %s requests were canceled before their first step\n", format(counts, s.late))
+	}
+	for i := range s.modes {
+		if m := &s.modes[i]; m.value("requests").mean == 0 {
+			fmt.Fprintf(w, "no request completed in %s\n", m.mode)
+		}
 	}
 	fmt.Fprintln(w, "simulated costs: "+engine.CostModel())
 }
@@ -136,7 +162,7 @@ func (s *summary) wrongLater() string {
 	var parts []string
 	for i := range s.modes {
 		if m := &s.modes[i]; m.later > 0 || m.strays > 0 {
-			parts = append(parts, fmt.Sprintf("%s %.4g and %.4g", m.mode, m.later, m.strays))
+			parts = append(parts, fmt.Sprintf("%s %s and %s", m.mode, format(counts, m.later), format(counts, m.strays)))
 		}
 	}
 	if parts == nil {

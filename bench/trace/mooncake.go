@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -37,7 +38,11 @@ func ReadMooncake(name string, in io.Reader) (*Trace, error) {
 func (r *reader) mooncake(line []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
-		return r.fail("", string(line), "want a JSON object: %w", err)
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return r.fail("", string(line), "want a JSON object: %w", err)
+		}
+		return r.fail("", string(line), "want a JSON object")
 	}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		switch key {

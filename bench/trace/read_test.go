@@ -39,6 +39,7 @@ func checkErrors(t *testing.T, read func(string, io.Reader) (*Trace, error), cas
 			require.Equal(t, c.line, e.Line)
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, err.Error(), "\n")
+			require.NotContains(t, err.Error(), "Go value")
 			require.Less(t, len(err.Error()), 400)
 		})
 	}

@@ -84,8 +84,9 @@ type Config struct {
 	Progress func(mode loadgate.Mode, over, of int)
 }
 
-// maxHeld bounds the memory of a pool that is held at its true size.
-const maxHeld = 4 << 30
+// MaxFullPool bounds a pool that is held at its true size, in bytes: each of
+// them is written and compared in every mode, on the processor.
+const MaxFullPool = 1_300_000_000
 
 func (c *Config) check() error {
 	bad := func(format string, args ...any) error {
@@ -115,8 +116,8 @@ func (c *Config) check() error {
 		return bad("concurrency of %d", c.Concurrency)
 	case c.Rate > 0 && c.Concurrency > 0:
 		return bad("concurrency is of the closed loop, rate of the open one: only one can be")
-	case c.Full && c.Pool > maxHeld:
-		return bad("the full content of a pool of %g bytes does not fit: at most %d", c.Pool, maxHeld)
+	case c.Full && c.Pool > MaxFullPool:
+		return bad("the full content of a pool of %g bytes takes too long: at most %d", c.Pool, MaxFullPool)
 	}
 	return nil
 }
@@ -139,6 +140,17 @@ func (c *Config) Fit() (blocks int, err error) {
 		}
 	}
 	return n - 1, nil
+}
+
+// CacheBytes returns the bytes of the blocks that the requests take, one after
+// the other.
+func (c *Config) CacheBytes() float64 {
+	n := 0.0
+	for i := range c.Trace.Requests {
+		r := &c.Trace.Requests[i]
+		n += float64(c.blocksOf(r.Input+r.Output)) * float64(c.Plan.BlockBytes)
+	}
+	return n
 }
 
 // blocksOf returns the blocks of a request of so many tokens.

@@ -298,7 +298,7 @@ func TestConfigRefuses(t *testing.T) {
 		"late requests":     func(c *Config) { c.Late = 1.5 },
 		"host work of -1ns": func(c *Config) { c.Host = -1 },
 		"only one can be":   func(c *Config) { c.Rate, c.Concurrency = 1, 1 },
-		"does not fit":      func(c *Config) { c.Full = true },
+		"takes too long":    func(c *Config) { c.Full = true },
 		"hold":              func(c *Config) { c.Pool = 1e6 },
 		"blocks, the pool":  func(c *Config) { c.Trace.Requests[7].Input = 4_000_000; c.Trace.Requests[7].Line = 8 },
 	} {
