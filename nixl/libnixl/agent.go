@@ -29,7 +29,8 @@ type Agent struct {
 	open *leak.Ticket
 	kept *tracked
 
-	peersMu sync.Mutex   // adding, removing, losing peers
+	peersMu sync.Mutex   // adding, removing, losing peers; address
+	address *byte        // version of the own UCX address; nil: not asked yet
 	memMu   sync.Mutex   // registering and deregistering
 	life    sync.RWMutex // read: the native agent stays; write: it ends
 
@@ -151,7 +152,7 @@ func (a *Agent) start(backends []BackendConfig) error {
 	if err = failed(op, "", s, err); err != nil {
 		return err
 	}
-	a.h = h
+	a.h, a.address = h, nil
 	a.mu.Lock()
 	a.backends = nil
 	a.mu.Unlock()

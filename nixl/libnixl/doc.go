@@ -14,12 +14,33 @@
 //   - Equal registrations confuse it. Regions are counted and go down once.
 //   - It follows pointers in requests whose memory or peer is gone. Their
 //     native requests are released first; posting them is refused.
-//   - A blob is trusted. It is parsed here first ([ParseMetadata]).
+//   - A blob is trusted. What [Agent.AddPeer] gets is parsed here first
+//     ([ParseMetadata]): its form, its checksum if it has one, and the version
+//     of UCX addresses are checked. See below for what is not.
 //   - It replaces signal handlers that Go needs. They are put back after each
 //     call that loads code ([Library.RestoredSignals]).
 //   - Its C ABI has one code for many errors: see below.
 //   - Where a transfer is over with its post it sends the notification with the
 //     post. Here it leaves with the poll that sees the end, always.
+//
+// # What stays open
+//
+//   - A damaged value in etcd, or one that comes by a listener, can abort the
+//     process: what [Agent.FetchPeer] asks for and others [Agent.Publish] is
+//     parsed by the library alone. Where that can not be trusted, exchange
+//     [Agent.Metadata] by other means and use AddPeer.
+//   - So can a blob without a checksum, from another binding, whose addresses or
+//     keys are damaged behind the first byte, and any blob made to do harm: a
+//     checksum is no signature.
+//   - The library has no cancel: a posted transfer ends by itself or not at all.
+//     Who needs it no more hands it to [nixl.Poller.Retire], with its
+//     registrations, and leaves the memory alone until told.
+//   - A peer that hangs without disconnecting keeps its transfers in flight.
+//     They hold up [Agent.Recover] and [Agent.Close], which are refused with
+//     [nixl.ErrBusy] until the peer goes on or its process ends.
+//   - Closing a registration does not stop peers from writing into the memory:
+//     they hold its keys. Tell them first, and wait until they have said that
+//     none of their transfers is in flight.
 //
 // # Errors
 //

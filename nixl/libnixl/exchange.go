@@ -14,7 +14,7 @@ import (
 // made.
 const EtcdVariable = "NIXL_ETCD_ENDPOINTS"
 
-// Publish sends the agent's metadata: to the listener of another agent, or,
+// Publish sends the agent's metadata, without a checksum: to the listener of another agent, or,
 // with the zero address, to etcd. The library sends it in the background and
 // reports no failure; what is published is what is registered now.
 func (a *Agent) Publish(to netip.AddrPort) error {
@@ -71,6 +71,10 @@ func (a *Agent) exchange(op, peer string, to netip.AddrPort, fn func(opt handle)
 // checked by asking it. Lives of the peer can not be told apart by what was
 // published, so each call that finds the peer unknown to the library begins a
 // new generation.
+//
+// When the wait is over the error is an [nixl.ErrNoPeer], and the end of ctx or
+// a [context.DeadlineExceeded], too. What was published is parsed by the library
+// alone: a damaged value can abort the process.
 func (a *Agent) FetchPeer(ctx context.Context, name string, from netip.AddrPort, deadline time.Duration) (nixl.Peer, error) {
 	const op = "fetch peer"
 	if err := cleanName(op, name); err != nil {
@@ -102,12 +106,19 @@ func (a *Agent) FetchPeer(ctx context.Context, name string, from netip.AddrPort,
 			return a.meetFetched(name)
 		}
 		if a.clk.Now() >= deadline {
-			return nixl.Peer{}, context.DeadlineExceeded
+			return nixl.Peer{}, notFetched(op, name, context.DeadlineExceeded)
 		}
 		if err := a.clk.Sleep(ctx, lookAgain); err != nil {
-			return nixl.Peer{}, err
+			return nixl.Peer{}, notFetched(op, name, err)
 		}
 	}
+}
+
+// notFetched is what to say when the wait is over: the library reads what was
+// published in the background and tells nobody what was wrong with it.
+func notFetched(op, name string, end error) error {
+	return nixl.Refuse(op, name, fmt.Errorf("%w: %w", nixl.ErrNoPeer, end),
+		"nothing was published under this name, or not metadata that the library can read")
 }
 
 // beginFetch settles what is known of the name and keeps others from it, unless

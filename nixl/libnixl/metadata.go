@@ -10,9 +10,10 @@ import (
 )
 
 // Metadata is what a blob of an agent says, as far as it is not the backends'
-// own. The library trusts a blob: this package reads it first, so that a
-// damaged one never reaches C++, and so that memory which the peer did not
-// register is refused by name.
+// own. The library trusts a blob: AddPeer reads it here first, so that one which
+// is not well formed never reaches C++, and so that memory which the peer did
+// not register is refused by name. What the backends put into it (addresses,
+// keys) goes on unread, but for the version of UCX addresses.
 type Metadata struct {
 	Agent       string
 	Connections []Connection // empty in a partial blob without them

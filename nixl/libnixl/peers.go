@@ -14,7 +14,9 @@ import (
 // only forget the peer and learn it anew, so this is refused with
 // [nixl.ErrBusy] while transfers with it are in flight; its generation stays. A
 // blob of a life that another one followed is refused with [nixl.ErrStalePeer].
-// A partial blob without connections adds regions to a known peer.
+// A partial blob without connections adds regions to a known peer. A blob with
+// a UCX address of another version than the agent's own is refused with
+// [nixl.ErrInvalid]; both sides need the same UCX_ADDRESS_VERSION.
 func (a *Agent) AddPeer(metadata []byte) (nixl.Peer, error) {
 	const op = "add peer"
 	a.peersMu.Lock()
@@ -29,6 +31,9 @@ func (a *Agent) AddPeer(metadata []byte) (nixl.Peer, error) {
 	}
 	if m.Agent == a.name {
 		return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the metadata is the agent's own")
+	}
+	if err := a.checkAddresses(op, m); err != nil {
+		return nixl.Peer{}, err
 	}
 	regions, err := m.registry()
 	if err != nil {

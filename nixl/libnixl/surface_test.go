@@ -239,6 +239,8 @@ func TestFetchFromAListener(t *testing.T) {
 	// Nobody of that name answers there.
 	_, err = a.FetchPeer(ctx, "nobody", port, a.Clock().Now()+100*time.Millisecond)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	quiet(t, err, nixl.ErrNoPeer)
+	require.ErrorContains(t, err, "nobody: nothing was published under this name")
 	next, err := a.FetchPeer(ctx, "prefill", port, a.Clock().Now()+patience)
 	require.NoError(t, err)
 	require.Equal(t, uint32(2), next.Generation)
