@@ -387,6 +387,34 @@ func TestFailureReachesEveryHolderOnce(t *testing.T) {
 	}
 }
 
+// TestStepOrder: in StepFIFO a step whose blocks are ready waits behind one whose
+// blocks are not, and both are looked at when a step ends and at no other time.
+func TestStepOrder(t *testing.T) {
+	c := newCore(t, StepFIFO)
+	var seq, other kv.Seq
+	ready, late := []kv.Tenancy{ten(1, 1)}, []kv.Tenancy{ten(2, 1)}
+	h, err := c.Hold(0, append(late, ready...))
+	require.NoError(t, err)
+	require.NoError(t, c.Zero(ZeroRequest{Tenancies: ready}))
+	launchAll(t, c, 8, &other)
+	require.NoError(t, c.Fired(8, other))
+	c.EndStep()
+
+	first, err := c.Transfer(TransferRequest{Holder: h, Pieces: []Piece{{Tenancy: late[0], Bytes: kv.WholeBlock}}})
+	require.NoError(t, err)
+	launchAll(t, c, 7, &seq)
+	c.EndStep()
+	second, err := c.Transfer(TransferRequest{Holder: h, Pieces: []Piece{{Tenancy: ready[0], Bytes: kv.WholeBlock}}})
+	require.NoError(t, err)
+	c.EndStep()
+	require.False(t, c.Pending(), "the second step does not overtake the first")
+	require.NoError(t, c.Fired(7, seq))
+	require.False(t, c.Pending(), "nothing leaves between steps")
+	c.EndStep()
+	posts, _ := launchAll(t, c, 7, &seq)
+	require.Equal(t, []Transfer{first, second}, posts)
+}
+
 // TestOverdue: age is reported, once, and frees nothing.
 func TestOverdue(t *testing.T) {
 	c, err := New([]Pool{{Blocks: 8, BlockBytes: 1, NeedsZero: true}}, Options{Mode: PerBlock, HoldLimit: 100})
