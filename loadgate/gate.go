@@ -114,6 +114,7 @@ type Gate struct {
 	notices  []notice
 	closed   bool // no new transfers
 	released bool
+	fault    error // see must
 
 	// Scratch, kept so that a steady state allocates nothing.
 	points  []kv.Point

@@ -78,12 +78,12 @@ func (g *Gate) submit(b *stream.Batch) error {
 				g.unmarked(l.stream)
 			}
 			g.noteLaunch(l)
-			_ = g.core.Launched(l.id, l.fence.Point())
+			g.must(g.core.Launched(l.id, l.fence.Point()))
 		case l.first < accepted:
 			g.unmarked(l.stream)
-			_ = g.core.LaunchFailed(l.id, l.fence.Point(), err)
+			g.must(g.core.LaunchFailed(l.id, l.fence.Point(), err))
 		case l.begin <= accepted && refused:
-			_ = g.core.LaunchFailed(l.id, kv.Point{}, err)
+			g.must(g.core.LaunchFailed(l.id, kv.Point{}, err))
 		default:
 			// Something else in the batch was refused: it is still to be launched.
 			g.launches = append(g.launches, l.id)
@@ -125,7 +125,7 @@ func (g *Gate) addLaunches(b *stream.Batch) (bad error) {
 		l.last = b.Len()
 		if err != nil {
 			bad = errors.Join(bad, fmt.Errorf("loadgate: %v of pool %d: %w", ln.Filling, ln.Pool, err))
-			_ = g.core.LaunchFailed(id, kv.Point{}, err)
+			g.must(g.core.LaunchFailed(id, kv.Point{}, err))
 			continue
 		}
 		l.fence = b.Record(l.stream)

@@ -44,20 +44,23 @@ func (g *Gate) ready(op string) error {
 
 // catchUp tells the core how far the device has got, and what time it is.
 func (g *Gate) catchUp() error {
+	if g.fault != nil {
+		return g.fault
+	}
 	if err := g.core.Dead(); err != nil {
-		return fmt.Errorf("loadgate: %w: %w", core.ErrDead, err)
+		return deadError(err)
 	}
 	if g.reg.Moved() {
 		if _, err := g.reg.Poll(); err != nil {
 			if dead := g.reg.Err(); dead != nil {
 				g.die(dead)
-				return fmt.Errorf("loadgate: %w: %w", core.ErrDead, dead)
+				return deadError(dead)
 			}
 			return err
 		}
 	} else if err := g.reg.Err(); err != nil {
 		g.die(err)
-		return fmt.Errorf("loadgate: %w: %w", core.ErrDead, err)
+		return deadError(err)
 	}
 	if g.feed.News() {
 		g.points = g.feed.Next(g.points[:0])
@@ -68,12 +71,23 @@ func (g *Gate) catchUp() error {
 		}
 	}
 	if g.limit > 0 {
-		_ = g.core.Tick(kv.Instant(g.clk.Now())) // the clock never runs backwards
+		g.must(g.core.Tick(kv.Instant(g.clk.Now()))) // the clock never runs backwards
 	}
 	if g.core.Pending() {
 		g.act()
 	}
 	return nil
+}
+
+func deadError(cause error) error { return fmt.Errorf("loadgate: %w: %w", core.ErrDead, cause) }
+
+// must takes what the core says to a result that it can not but accept. If it
+// does refuse, gate and core have lost each other: the first such error is
+// kept, and returned by every call that hands the gate work.
+func (g *Gate) must(err error) {
+	if err != nil && g.fault == nil {
+		g.fault = fmt.Errorf("loadgate: internal: %w", err)
+	}
 }
 
 // act carries out what the core asks for. Launches are only collected.

@@ -22,11 +22,11 @@ func (g *Gate) drainPosters() int {
 		case errors.Is(r.err, errTakenBack):
 			g.recycle(r.t)
 		case r.err != nil:
-			_ = g.core.PostFailed(r.t.id, r.err, nixl.Quiet(r.err))
+			g.must(g.core.PostFailed(r.t.id, r.err, nixl.Quiet(r.err)))
 			g.ifOver(r.t)
 			g.peerLost(r.t, r.err)
 		default:
-			_ = g.core.Posted(r.t.id)
+			g.must(g.core.Posted(r.t.id))
 			g.flying = append(g.flying, r.t)
 			g.inFlight.Store(int64(len(g.flying)))
 			g.seen.Store(^g.agent.Activity()) // it may have ended before it was listed
@@ -58,9 +58,9 @@ func (g *Gate) pollFlying(budget int) (done int) {
 		status, err := t.transfer.Status()
 		switch {
 		case status == nixl.Done:
-			_ = g.core.Finished(t.id, nil, true)
+			g.must(g.core.Finished(t.id, nil, true))
 		case status == nixl.Failed:
-			_ = g.core.Finished(t.id, err, nixl.Quiet(err))
+			g.must(g.core.Finished(t.id, err, nixl.Quiet(err)))
 		default:
 			g.flying[n] = t
 			n++
@@ -116,7 +116,7 @@ func (g *Gate) peerLost(t *Ticket, err error) {
 			g.takeBack(q, fmt.Errorf("loadgate: %w: %w", core.ErrPeerLost, cause))
 		}
 	}
-	_ = g.core.PeerLost(g.peer(t.peer), cause)
+	g.must(g.core.PeerLost(g.peer(t.peer), cause))
 	g.act()
 }
 
@@ -129,11 +129,11 @@ func (g *Gate) die(cause error) {
 	g.act()
 	for _, t := range g.bySlot {
 		if t != nil {
-			g.takeBack(t, fmt.Errorf("loadgate: %w: %w", core.ErrDead, cause))
+			g.takeBack(t, deadError(cause))
 		}
 	}
 	for _, id := range g.launches {
-		_ = g.core.LaunchFailed(id, kv.Point{}, cause)
+		g.must(g.core.LaunchFailed(id, kv.Point{}, cause))
 	}
 	g.launches = g.launches[:0]
 	g.unmarks = nil

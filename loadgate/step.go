@@ -75,7 +75,7 @@ func (g *Gate) Submit(p Plan, launch func(*stream.Batch) error, streams ...*stre
 	}
 	var se *cuda.SubmitError
 	if !errors.As(err, &se) || se.Index <= first && first < last {
-		_ = g.core.Unbegin(p)
+		g.must(g.core.Unbegin(p))
 		g.act()
 		return event.Fence{}, err
 	}
@@ -83,7 +83,7 @@ func (g *Gate) Submit(p Plan, launch func(*stream.Batch) error, streams ...*stre
 	for _, s := range streams {
 		g.unmarked(s)
 	}
-	_ = g.core.Submitted(p, g.points...)
+	g.must(g.core.Submitted(p, g.points...))
 	g.act()
 	return g.marks[0], err
 }
@@ -95,19 +95,18 @@ func (g *Gate) fill(p Plan, launch func(*stream.Batch) error, streams []*stream.
 	defer func() {
 		if !filled {
 			g.abandon()
-			_ = g.core.Unbegin(p)
+			g.must(g.core.Unbegin(p))
 			g.act()
 		}
 	}()
 	if err := launch(g.batch); err != nil {
 		return err
 	}
-	if g.batch.Uses() == uses {
-		filled = true
-		return nil
-	}
 	filled = true
-	return g.usurped(p, streams)
+	if g.batch.Uses() != uses {
+		return g.usurped(p, streams)
+	}
+	return nil
 }
 
 // usurped sorts out what became of a batch that the engine's function reset or
@@ -121,7 +120,7 @@ func (g *Gate) usurped(p Plan, streams []*stream.Stream) error {
 		case event.Recorded, event.Fired:
 			ran = true
 			g.noteLaunch(l)
-			_ = g.core.Launched(l.id, l.fence.Point())
+			g.must(g.core.Launched(l.id, l.fence.Point()))
 		default:
 			g.launches = append(g.launches, l.id)
 		}
@@ -130,7 +129,7 @@ func (g *Gate) usurped(p Plan, streams []*stream.Stream) error {
 	spent := g.batch.Spent()
 	g.batch.Reset()
 	if !ran && !spent {
-		_ = g.core.Unbegin(p)
+		g.must(g.core.Unbegin(p))
 		g.act()
 		return fmt.Errorf("loadgate: the step's function reset the batch: %w", core.ErrInvalid)
 	}
@@ -140,7 +139,7 @@ func (g *Gate) usurped(p Plan, streams []*stream.Stream) error {
 			g.unmarked(s)
 		}
 	}
-	_ = g.core.Submitted(p, g.points...)
+	g.must(g.core.Submitted(p, g.points...))
 	g.act()
 	return fmt.Errorf("loadgate: the step's function submitted the batch; its plan is closed: %w", core.ErrInvalid)
 }
@@ -170,7 +169,7 @@ func (g *Gate) Start(p Plan, streams ...*stream.Stream) error {
 		return err
 	}
 	if err := g.submit(g.batch); err != nil {
-		_ = g.core.Unbegin(p)
+		g.must(g.core.Unbegin(p))
 		g.act()
 		return err
 	}
@@ -284,7 +283,7 @@ func (g *Gate) begin(p Plan, streams []*stream.Stream) error {
 	}
 	if err != nil {
 		g.abandon()
-		_ = g.core.Unbegin(p)
+		g.must(g.core.Unbegin(p))
 		g.act()
 	}
 	return err

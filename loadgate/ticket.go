@@ -296,7 +296,7 @@ func (g *Gate) takeBack(t *Ticket, cause error) bool {
 		return false
 	}
 	// The swap has decided: the poster that finds it drops it.
-	_ = g.core.PostFailed(t.id, cause, true)
+	g.must(g.core.PostFailed(t.id, cause, true))
 	g.act()
 	return true
 }

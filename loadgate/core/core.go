@@ -55,6 +55,7 @@ type Core struct {
 	number    uint64 // of the newest plan or transfer: their common order
 	visit     uint32 // stamp for duplicate detection
 	dead      error
+	fault     error // see must
 	actions   []Action
 	scratch   []kv.Point
 	waits     []kv.Point
@@ -109,8 +110,20 @@ func refuse(op, what string, err error) error {
 	return fmt.Errorf("loadgate: %s: %s: %w", op, what, err)
 }
 
+// must takes an error that can only come of a fault of the core's own. The first
+// is kept, and everything is refused from then on: a gate that has lost count
+// must not go on ordering.
+func (c *Core) must(err error) {
+	if err != nil && c.fault == nil {
+		c.fault = fmt.Errorf("loadgate: internal: %w", err)
+	}
+}
+
 // alive refuses everything once the device is dead.
 func (c *Core) alive(op string) error {
+	if c.fault != nil {
+		return c.fault
+	}
 	if c.dead != nil {
 		return fmt.Errorf("loadgate: %s: %w: %w", op, ErrDead, c.dead)
 	}

@@ -81,6 +81,19 @@ func TestMoves(t *testing.T) {
 	}
 }
 
+// TestFault: a move that does not exist, which only a fault of the core's own
+// can ask for, stops everything rather than nothing.
+func TestFault(t *testing.T) {
+	c := newCore(t, PerBlock)
+	c.tickets = []ticket{{state: Over}}
+	c.must(c.move(0, Posted))
+	c.must(errors.New("second"))
+	_, err := c.Hold(0, nil)
+	require.ErrorIs(t, err, ErrState)
+	_, err = c.Plan(nil, nil)
+	require.ErrorIs(t, err, ErrState)
+}
+
 func TestNewRefuses(t *testing.T) {
 	good := Pool{Name: "p", Blocks: 2, BlockBytes: 1}
 	for name, try := range map[string]struct {

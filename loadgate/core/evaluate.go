@@ -106,6 +106,6 @@ func (c *Core) wakeAll(l list) {
 func (c *Core) post(i int32) {
 	c.aging.remove(c, i)
 	c.unhurry(i)
-	_ = c.move(i, Posting)
+	c.must(c.move(i, Posting))
 	c.emit(Action{Kind: DoPost, Transfer: c.transferOf(i), Holder: c.tickets[i].holder})
 }

@@ -24,6 +24,9 @@ func point(s set) kv.Point {
 	return kv.Point{Timeline: kv.Timeline(s >> seqBits), Seq: kv.Seq(s & (1<<seqBits - 1))}
 }
 
+// pack is the set of one point.
+func pack(p kv.Point) set { return set(p.Timeline)<<seqBits | set(p.Seq) }
+
 // timeline is what the core knows of one stream's counted work.
 type timeline struct {
 	done kv.Seq
@@ -89,7 +92,7 @@ func (c *Core) fired(s set) bool {
 // newSet makes a set of points, which are sorted by timeline.
 func (c *Core) newSet(points []kv.Point) set {
 	if len(points) == 1 {
-		return set(points[0].Timeline)<<seqBits | set(points[0].Seq)
+		return pack(points[0])
 	}
 	f := &c.fences
 	f.made++
@@ -108,7 +111,7 @@ func (c *Core) single(p kv.Point) set {
 	if p.Timeline == 0 || p.Seq <= c.line(p.Timeline).done {
 		return 0
 	}
-	return set(p.Timeline)<<seqBits | set(p.Seq)
+	return pack(p)
 }
 
 // union returns a set that has fired exactly when a and b have. Fired points

@@ -17,7 +17,7 @@ func (c *Core) Posted(t Transfer) error {
 		return err
 	}
 	if c.dead != nil {
-		c.finishPoisoned(i)
+		return c.failed(i, death(c.dead), false)
 	}
 	return nil
 }
@@ -72,13 +72,11 @@ func (c *Core) failed(i int32, cause error, quiet bool) error {
 	}
 	c.tell(i, cause)
 	if c.tickets[i].state != Poisoned {
-		_ = c.move(i, Poisoned)
+		c.must(c.move(i, Poisoned))
 	}
 	c.wakeWaiters(i)
 	return nil
 }
-
-func (c *Core) finishPoisoned(i int32) { _ = c.failed(i, c.dead, false) }
 
 // Cancel ends a transfer for its caller. A held one is withdrawn, and nothing
 // of it is posted any more; withdrawn is then true. A later one runs on: its
@@ -121,17 +119,22 @@ func (c *Core) Die(cause error) {
 		cause = ErrDead
 	}
 	c.dead = cause
-	if !errors.Is(cause, ErrDead) {
-		cause = fmt.Errorf("%w: %w", ErrDead, cause)
+	c.failWhere(func(*ticket) bool { return true }, death(cause))
+}
+
+// death is what a transfer fails with when the device has died of a cause.
+func death(cause error) error {
+	if errors.Is(cause, ErrDead) {
+		return cause
 	}
-	c.failWhere(func(*ticket) bool { return true }, cause)
+	return fmt.Errorf("%w: %w", ErrDead, cause)
 }
 
 // Dead returns the cause of the device's death, or nil.
 func (c *Core) Dead() error { return c.dead }
 
-// failWhere fails held and posted transfers that match. What is
-// being posted is left alone: its result is yet to come.
+// failWhere fails held and posted transfers that match. What is being posted is
+// left alone: its result is yet to come.
 func (c *Core) failWhere(match func(*ticket) bool, cause error) {
 	var doomed list
 	for i := range c.tickets {
@@ -142,7 +145,7 @@ func (c *Core) failWhere(match func(*ticket) bool, cause error) {
 	c.endDoomed(doomed, cause)
 	for i := range c.tickets {
 		if tk := &c.tickets[i]; tk.state == Posted && match(tk) {
-			_ = c.failed(int32(i), cause, false)
+			c.must(c.failed(int32(i), cause, false))
 		}
 	}
 }
@@ -263,7 +266,7 @@ func (c *Core) end(i int32, cause error) {
 		c.unhurry(i)
 		c.aging.remove(c, i)
 	}
-	_ = c.move(i, Over)
+	c.must(c.move(i, Over))
 	tk.fences = 0
 	c.dropPieces(i)
 	c.wakeWaiters(i)

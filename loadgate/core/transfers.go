@@ -207,7 +207,7 @@ func (c *Core) Transfer(r TransferRequest) (Transfer, error) {
 		}
 	}
 	// Nothing is refused from here on.
-	_ = c.move(i, Held)
+	c.must(c.move(i, Held))
 	c.clean(i)
 	if r.Kind == Load {
 		c.counts.Loads++
