@@ -8,8 +8,6 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -166,54 +164,4 @@ func TestSubmitAllocatesNothing(t *testing.T) {
 	})
 	require.Zero(t, allocs)
 	require.NoError(t, d.Close())
-}
-
-// Goroutines that wander from thread to thread while the collector runs.
-func TestStressOfThreads(t *testing.T) {
-	d, err := openSoft(t, sim.Options{Real: true})
-	require.NoError(t, err)
-	m, err := d.LoadModule(image(t))
-	require.NoError(t, err)
-	f, err := d.Function(m, "fill_index")
-	require.NoError(t, err)
-	const workers, rounds = 64, 10
-	p, err := d.Alloc(4*workers*rounds, cuda.AllocOptions{})
-	require.NoError(t, err)
-	var wg sync.WaitGroup
-	for w := range uint32(workers) {
-		wg.Go(func() {
-			s, err := d.NewStream(cuda.StreamOptions{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for i := range uint32(rounds) {
-				if w%8 == 0 {
-					runtime.GC()
-				}
-				b := new(cuda.Batch)
-				fillIndex(b, s, f, p+cuda.DevicePtr(4*(w*rounds+i)), 1, w*rounds+i)
-				if err := d.Submit(b); err != nil {
-					t.Error(err)
-				}
-				runtime.Gosched()
-				marks := make([]cuda.Mark, 1)
-				if err := d.Poll(marks[:0]); err != nil {
-					t.Error(err)
-				}
-			}
-			if err := d.SyncStream(context.Background(), s); err != nil {
-				t.Error(err)
-			}
-			if err := d.DestroyStream(s); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	got := make([]byte, 4*workers*rounds)
-	require.NoError(t, d.Read(got, p))
-	for i := range workers * rounds {
-		require.EqualValues(t, i, binary.LittleEndian.Uint32(got[4*i:]))
-	}
 }
