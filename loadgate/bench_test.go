@@ -40,6 +40,7 @@ type noopTransfer struct {
 
 func (t *noopTransfer) Spec() *nixl.Spec { return &t.spec }
 func (t *noopTransfer) Post() error      { t.posted.Store(true); return nil }
+func (t *noopTransfer) Cancel()          {}
 func (t *noopTransfer) Close() error     { t.posted.Store(false); return nil }
 func (t *noopTransfer) Status() (nixl.Status, error) {
 	if !t.posted.Load() {

@@ -1,7 +1,7 @@
 package nixl
 
 // Agent is one end of the fabric. Methods are safe for use by several
-// goroutines; those of one [Transfer] are not.
+// goroutines; those of one [Transfer] are not, but for Cancel.
 type Agent interface {
 	// Name returns the name that peers know the agent by. It does not change.
 	Name() string
@@ -63,7 +63,7 @@ type Transfer interface {
 	Spec() *Spec
 
 	// Post hands the transfer to the transport and returns without waiting for
-	// it. The call itself may take tens of microseconds and more. After an
+	// it. Nothing of a post that Cancel comes before is handed over. The call itself may take tens of microseconds and more. After an
 	// error for which [Quiet] holds nothing has left; after any other, some
 	// descriptors may be on their way.
 	Post() error
@@ -72,6 +72,22 @@ type Transfer interface {
 	// [Failed]. Polling is what sends the notification; a posted transfer has
 	// to be polled to its end.
 	Status() (Status, error)
+
+	// Cancel says that nobody wants the transfer any more. It never blocks,
+	// and may be called at any time, also by a goroutine that is not the one
+	// that calls the other methods, and while a [Poller] has the transfer.
+	//
+	// From then on every post is refused with [ErrCanceled]. A transfer that
+	// was not posted yet has thereby failed with that error, which is quiet.
+	// One in flight is asked to stop, and goes on being in flight, with all
+	// that it holds, until Status has told its end: then it has failed with
+	// ErrCanceled, quiet, however many of its bytes have moved, and its
+	// notification is not sent. If it fails otherwise, that error is told. An
+	// end that Status had told before Cancel stays as it was.
+	//
+	// Whether a transport does stop is its own affair: a peer that hangs may
+	// hold up a canceled transfer as any other.
+	Cancel()
 
 	// Close releases the request. It is refused with [ErrBusy] while the
 	// transfer is in flight, since releasing would not stop it. A second Close

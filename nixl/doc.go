@@ -9,7 +9,9 @@
 //     disconnect and a failed status leave bytes on their way, and the memory of
 //     the transfer poisoned ([ErrPoisoned]) until its agent ends.
 //   - Nothing in flight can be taken back: closing the transfer, its
-//     registration, its peer or its agent is refused with [ErrBusy].
+//     registration, its peer or its agent is refused with [ErrBusy]. Canceling
+//     it ([Transfer.Cancel]) asks for its end, which has to be polled for like
+//     any other.
 //   - A posted transfer is in flight until [Transfer.Status] has told its end,
 //     and its notification leaves with that poll. [Wait] polls one, [Poller]
 //     any number, also to close what is in flight; [Inbox] keeps what arrives.

@@ -29,9 +29,12 @@ type Error struct {
 	Err    error // one of the errors above
 
 	// NeverHanded reports that nothing of the transfer was handed to the
-	// transport: it has touched no memory and never will. Any other failure
-	// leaves open whether bytes are still on their way.
+	// transport: it has touched no memory and never will.
 	NeverHanded bool
+	// Over reports that the transport is done with all of the transfer that it
+	// was handed: some bytes may have moved, none will. Any other failure
+	// leaves open whether bytes are still on their way.
+	Over bool
 }
 
 func (e *Error) Error() string {
@@ -48,9 +51,15 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Quiet reports whether err proves that its transfer touches no memory any
-// more. Only a transfer that was never handed to the transport does: an error,
-// a disconnect and a release are no proof.
+// more: it was never handed to the transport, or it was canceled and polled to
+// its end. Any other error, a disconnect and a release are no proof.
 func Quiet(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && e.NeverHanded
+	return errors.As(err, &e) && (e.NeverHanded || e.Over)
+}
+
+// Canceled returns the error of a canceled transfer that the transport is done
+// with, for implementations of [Transfer].
+func Canceled(op, peer string) *Error {
+	return &Error{Op: op, Peer: peer, Err: ErrCanceled, Over: true}
 }

@@ -9,8 +9,8 @@ import (
 
 // Poller polls posted transfers of one agent to their end: one goroutine for
 // any number of them, which runs while there are any. A transfer given to it is
-// its own until the end; nobody else may call its methods. Methods are safe for
-// use by several goroutines.
+// its own until the end; nobody else may call its methods but Cancel, after
+// which it ends as any other. Methods are safe for use by several goroutines.
 type Poller struct {
 	agent Agent
 	clk   clock.Clock

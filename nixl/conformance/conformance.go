@@ -83,6 +83,12 @@ var behaviours = map[string]func(*rig){
 	"close of a registration under a transfer":     testRegistrationGone,
 	"peer removed":                                 testRemovePeer,
 	"close of an agent":                            testAgentClose,
+	"cancel before the post":                       testCancelIdle,
+	"cancel in flight":                             testCancelInFlight,
+	"cancel after the end":                         testCancelAfterTheEnd,
+	"cancel of one among others":                   testCancelAmongOthers,
+	"cancel while a poller has the transfer":       testCancelPolled,
+	"cancel races the end":                         testCancelRaces,
 	"disconnect: first news, then silence":         testDisconnect,
 	"disconnect: the way back":                     testReconnect,
 	"restart: old handles are refused":             testRestart,
@@ -161,6 +167,17 @@ func (r *rig) run(s nixl.Spec) {
 
 func (r *rig) wait(t nixl.Transfer) error {
 	return nixl.Wait(context.Background(), r.Clock, r.A, t, r.Clock.Now()+patience)
+}
+
+// canceled checks the end of a transfer that was canceled while it was in
+// flight.
+func (r *rig) canceled(err error) {
+	r.Helper()
+	require.ErrorIs(r, err, nixl.ErrCanceled)
+	var e *nixl.Error
+	require.ErrorAs(r, err, &e)
+	require.True(r, e.Over && !e.NeverHanded, "%+v", e)
+	require.True(r, nixl.Quiet(err), "not quiet: %v", err)
 }
 
 // message waits for the next message to a.

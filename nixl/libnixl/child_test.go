@@ -131,6 +131,7 @@ type remoteError struct {
 	Op, Peer, Detail string
 	Cause            int // index in causes, or -1
 	NeverHanded      bool
+	Over             bool
 }
 
 var causes = []error{
@@ -144,7 +145,7 @@ func packed(err error) *remoteError {
 	}
 	r := &remoteError{Detail: err.Error(), Cause: slices.IndexFunc(causes, func(c error) bool { return errors.Is(err, c) })}
 	if e := (*nixl.Error)(nil); errors.As(err, &e) {
-		r.Op, r.Peer, r.Detail, r.NeverHanded = e.Op, e.Peer, e.Detail, e.NeverHanded
+		r.Op, r.Peer, r.Detail, r.NeverHanded, r.Over = e.Op, e.Peer, e.Detail, e.NeverHanded, e.Over
 	}
 	return r
 }
@@ -156,7 +157,7 @@ func (r *remoteError) unpacked() error {
 	case r.Cause < 0:
 		return errors.New(r.Detail)
 	}
-	return &nixl.Error{Op: r.Op, Peer: r.Peer, Detail: r.Detail, Err: causes[r.Cause], NeverHanded: r.NeverHanded}
+	return &nixl.Error{Op: r.Op, Peer: r.Peer, Detail: r.Detail, Err: causes[r.Cause], NeverHanded: r.NeverHanded, Over: r.Over}
 }
 
 // serve is a child with one agent, which does what it is asked.
@@ -237,6 +238,8 @@ func (s *server) answer(q *request, r *reply) (err error) {
 		err = s.transfers[q.ID].Post()
 	case "status":
 		r.Status, err = s.transfers[q.ID].Status()
+	case "cancel":
+		s.transfers[q.ID].Cancel()
 	case "release":
 		err = s.transfers[q.ID].Close()
 	case "publish":
@@ -460,6 +463,12 @@ func (t *peerTransfer) Status() (nixl.Status, error) {
 		return nixl.Failed, err
 	}
 	return r.Status, err
+}
+
+func (t *peerTransfer) Cancel() {
+	if _, err := t.p.ask(&request{Op: "cancel", ID: t.id}); err != nil {
+		t.p.t.Error(err)
+	}
 }
 
 func (t *peerTransfer) Close() error {

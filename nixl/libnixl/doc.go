@@ -6,8 +6,9 @@
 // What the library leaves open, the binding closes:
 //
 //   - Releasing a request does not stop it. Closing a transfer in flight, its
-//     registration, its peer or its agent is refused with [nixl.ErrBusy].
-//     [nixl.Poller] polls requests to their end and closes them then.
+//     registration, its peer or its agent is refused with [nixl.ErrBusy], and
+//     one that was canceled is in flight until it has ended. [nixl.Poller] polls
+//     requests to their end and closes them then.
 //   - A failure does not tell whether memory is still being written. It is
 //     poisoned: it can not be deregistered, and [Agent.Poisoned] names it,
 //     until [Agent.Recover] or the end of the agent.
@@ -33,8 +34,10 @@
 //     keys are damaged behind the first byte, and any blob made to do harm: a
 //     checksum is no signature.
 //   - The library has no cancel: a posted transfer ends by itself or not at all.
-//     Who needs it no more hands it to [nixl.Poller.Retire], with its
-//     registrations, and leaves the memory alone until told.
+//     [Transfer.Cancel] of one in flight keeps its notification back and names
+//     its end; its bytes all move. Who needs it no more cancels it, hands it to
+//     [nixl.Poller.Retire], with its registrations, and leaves the memory alone
+//     until told.
 //   - A peer that hangs without disconnecting keeps its transfers in flight.
 //     They hold up [Agent.Recover] and [Agent.Close], which are refused with
 //     [nixl.ErrBusy] until the peer goes on or its process ends.
@@ -64,8 +67,9 @@
 // With ErrDisconnected the peer is lost, and its generation over: another
 // AddPeer begins the next. Over shared memory there is no connection that could
 // fail; the end of the peer shows as an ErrBackend of each post, until the peer
-// is removed. Only errors of the first row, and those of calls that hand nothing
-// over, are quiet.
+// is removed. Only errors of the first row, those of calls that hand nothing
+// over, and [nixl.ErrCanceled] are quiet. The library's own code for a canceled
+// request does not occur: the binding releases none that is in flight.
 //
 // SYMBOLS.md lists every function that the library exports, with where it is
 // used or why it is not.

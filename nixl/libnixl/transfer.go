@@ -24,13 +24,15 @@ type Transfer struct {
 	req        handle    // nil: none now
 	prev, next *Transfer // of the agent's, while there is a req
 
-	one     [1]*nixl.Entry // most transfers need no more
-	two     [2]nixl.Descriptor
-	closed  bool
-	status  nixl.Status
-	err     error
-	arrived bool // the post itself saw the end
-	posts   uint64
+	one    [1]*nixl.Entry // most transfers need no more
+	two    [2]nixl.Descriptor
+	closed bool
+	// canceled: no post any more, and what is in flight ends so.
+	canceled bool
+	status   nixl.Status
+	err      error
+	arrived  bool // the post itself saw the end
+	posts    uint64
 	// unquiet: an earlier post ended without proof of silence, so no later
 	// error can be one.
 	unquiet bool
@@ -131,6 +133,7 @@ func (t *Transfer) Post() error {
 		t.status, t.err = before, beforeErr
 		t.posts--
 		t.unpin(true)
+		t.withdraw()
 		return t.refused(nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrNoPeer, "it has left"))
 	}
 	if err == nil {
@@ -163,6 +166,8 @@ func (t *Transfer) mayPost(op string) error {
 		return nixl.Refuse(op, peer, nixl.ErrClosed, "transfer")
 	case t.status == nixl.InProgress:
 		return &nixl.Error{Op: op, Peer: peer, Err: nixl.ErrBusy, Detail: "posted already"}
+	case t.canceled:
+		return nixl.Refuse(op, peer, nixl.ErrCanceled, "")
 	}
 	for _, e := range t.entries {
 		if !e.Registered() {
@@ -226,18 +231,45 @@ func (t *Transfer) Status() (nixl.Status, error) {
 	if err == nil && s != statusOK {
 		err = t.classify(op, s)
 	}
-	if err == nil && t.spec.Notification != nil {
-		err = t.tell(op)
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err != nil {
+	canceled := t.canceled // a cancel after this comes after the end
+	if err == nil && !canceled && t.spec.Notification != nil {
+		a.mu.Unlock()
+		err = t.tell(op)
+		a.mu.Lock()
+	}
+	switch {
+	case err != nil:
 		t.fail(err)
-	} else {
+	case canceled:
+		t.status, t.err = nixl.Failed, nixl.Canceled(op, t.spec.Peer.Name)
+		t.unpin(true)
+	default:
 		t.status = nixl.Done
 		t.unpin(true)
 	}
 	return t.status, t.err
+}
+
+// Cancel refuses every later post. The library can not stop a request that it
+// has: asked to, it forgets the request, which goes on. So the one in flight is
+// polled to its end, and all its bytes may have moved when it is.
+func (t *Transfer) Cancel() {
+	t.a.mu.Lock()
+	defer t.a.mu.Unlock()
+	if t.canceled || t.closed {
+		return
+	}
+	t.canceled = true
+	t.withdraw()
+}
+
+// withdraw ends a canceled transfer that was never posted. The caller holds mu.
+func (t *Transfer) withdraw() {
+	if t.canceled && t.status == nixl.Idle {
+		t.status, t.err = nixl.Failed, nixl.Refuse("cancel", t.spec.Peer.Name, nixl.ErrCanceled, "before it was posted")
+	}
 }
 
 // tell sends the notification of a transfer whose bytes have all arrived.

@@ -36,8 +36,8 @@ const (
 	FailHalfWay
 	// FailLate lands every byte, then ends with an error.
 	FailLate
-	// Hang stops moving at Fault.At of the bytes and never ends. At 1 all have
-	// landed.
+	// Hang stops moving at Fault.At of the bytes and never ends, not even
+	// canceled. At 1 all have landed.
 	Hang
 	// Slow divides the transfer's bandwidth by Fault.Factor.
 	Slow

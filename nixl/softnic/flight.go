@@ -34,11 +34,13 @@ type flight struct {
 	halted   bool // nothing leaves any more
 	killed   bool // and nothing lands
 	complete bool // every byte has landed and the initiator's hardware knows
+	stopping bool // canceled
+	stopped  bool // what had left has landed and the initiator's hardware knows
 	err      error
 	cut      bool // err is a disconnect
 	settled  bool // nothing will happen any more
 
-	timerFn, finishFn, haltFn func()
+	timerFn, finishFn, haltFn, stopFn func()
 }
 
 // place is a chunk that has not left.
@@ -65,6 +67,7 @@ func newFlight(t *transfer, remote *agent) *flight {
 	fl.timerFn = func() { fl.pending--; fl.pump(); fl.settle() }
 	fl.finishFn = func() { fl.pending--; fl.finish(); fl.settle() }
 	fl.haltFn = func() { fl.pending--; fl.halted = true; fl.settle() }
+	fl.stopFn = func() { fl.pending--; fl.stopped = true; fl.agent.bump(); fl.settle() }
 	return fl
 }
 
@@ -74,6 +77,7 @@ func (fl *flight) launch(id uint64, fault Fault, n int) {
 	fl.entry, fl.off, fl.window = 0, 0, fl.window[:0]
 	fl.bytes, fl.sent, fl.landed = 0, 0, 0
 	fl.halted, fl.complete, fl.cut, fl.err = false, false, false, nil
+	fl.stopping, fl.stopped = false, false
 	if n == 0 {
 		return
 	}
@@ -308,9 +312,24 @@ func (fl *flight) disconnect(how cut) {
 	}
 }
 
+// stop asks for the end of the flight. One that hangs does not hear it.
+func (fl *flight) stop() {
+	if fl.settled || fl.fault.Kind == Hang {
+		return
+	}
+	fl.halted, fl.stopping = true, true
+	fl.settle()
+}
+
 // settle takes the flight off the fabric's list when it is over.
 func (fl *flight) settle() {
 	if fl.settled || fl.pending > 0 || !(fl.complete || fl.halted) {
+		return
+	}
+	if fl.stopping && !fl.stopped && !fl.complete && fl.err == nil {
+		// The last chunk's acknowledgement.
+		fl.pending++
+		fl.f.world.After(fl.f.o.Latency, "nic stopped", fl.stopFn)
 		return
 	}
 	fl.settled = true

@@ -14,6 +14,9 @@ type transfer struct {
 	all  uint64 // bytes
 
 	closed bool
+	// canceled: no post any more, and what is in flight ends so.
+	canceled bool
+
 	status nixl.Status
 	err    error
 	posts  int
@@ -141,6 +144,8 @@ func (t *transfer) mayPost() error {
 		err = nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrClosed, "transfer")
 	case t.status == nixl.InProgress:
 		return &nixl.Error{Op: op, Peer: t.spec.Peer.Name, Err: nixl.ErrBusy, Detail: "posted already"}
+	case t.canceled:
+		err = nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrCanceled, "")
 	default:
 		for i := range t.segs {
 			if e := t.segs[i].entry; !e.Registered() {
@@ -190,7 +195,7 @@ func (t *transfer) end(s nixl.Status, err error) {
 	t.a.inFlight--
 	t.a.peers.End(t.spec.Peer)
 	for i := range t.segs {
-		t.segs[i].entry.End(err == nil)
+		t.segs[i].entry.End(err == nil || nixl.Quiet(err))
 	}
 	t.a.f.o.Listener.Ended(EndedInfo{t.a.f.world.Time(), t.id, t.a.name, err})
 }
@@ -233,6 +238,8 @@ func (t *transfer) poll() (nixl.Status, error) {
 			t.a.lost(t.spec.Peer)
 		}
 		t.fail(fl.err)
+	case t.canceled && (fl.complete || fl.stopped):
+		t.end(nixl.Failed, nixl.Canceled(op, t.spec.Peer.Name))
 	case fl.complete:
 		if t.spec.Notification != nil && t.fault.Kind != EarlyNotification && t.fault.Kind != LoseNotification {
 			t.notify(fl.remote)
@@ -249,6 +256,24 @@ func (t *transfer) notify(to *agent) {
 	if t.spec.Notification != nil {
 		t.a.f.notify(t.id, t.a, to, t.spec.Notification)
 	}
+}
+
+// Cancel stops a flight: chunks that are on the link land, no other leaves.
+func (t *transfer) Cancel() {
+	w := t.a.f.world
+	w.Enter(0)
+	if !t.canceled && !t.closed && !t.a.closed {
+		t.canceled = true
+		switch t.status {
+		case nixl.Idle:
+			t.status, t.err = nixl.Failed, nixl.Refuse("cancel", t.spec.Peer.Name, nixl.ErrCanceled, "before it was posted")
+		case nixl.InProgress:
+			t.flight.stop()
+		}
+		t.a.bump()
+	}
+	w.Exit()
+	w.Notify()
 }
 
 func (t *transfer) Close() error {
