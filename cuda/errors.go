@@ -24,6 +24,7 @@ const (
 	ErrInvalidImage     Code = 200 // a module that is neither PTX nor a cubin
 	ErrInvalidContext   Code = 201 // no context is current, or it has gone
 	ErrECC              Code = 214 // a memory error that could not be corrected; sticky
+	ErrMapFailed        Code = 205 // memory can not be mapped
 	ErrInvalidPTX       Code = 218 // PTX that does not compile
 	ErrUnsupportedPTX   Code = 222 // PTX of a newer version than the driver knows
 	ErrInvalidHandle    Code = 400 // no such stream, event, module or function
@@ -54,7 +55,7 @@ var codeNames = map[Code]string{
 	ErrDeinitialized: "CUDA_ERROR_DEINITIALIZED", ErrStubLibrary: "CUDA_ERROR_STUB_LIBRARY",
 	ErrNoDevice: "CUDA_ERROR_NO_DEVICE", ErrInvalidDevice: "CUDA_ERROR_INVALID_DEVICE",
 	ErrInvalidImage: "CUDA_ERROR_INVALID_IMAGE", ErrInvalidContext: "CUDA_ERROR_INVALID_CONTEXT",
-	ErrECC: "CUDA_ERROR_ECC_UNCORRECTABLE", ErrInvalidPTX: "CUDA_ERROR_INVALID_PTX",
+	ErrMapFailed: "CUDA_ERROR_MAP_FAILED", ErrECC: "CUDA_ERROR_ECC_UNCORRECTABLE", ErrInvalidPTX: "CUDA_ERROR_INVALID_PTX",
 	ErrUnsupportedPTX: "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", ErrInvalidHandle: "CUDA_ERROR_INVALID_HANDLE",
 	ErrIllegalState: "CUDA_ERROR_ILLEGAL_STATE", ErrNotFound: "CUDA_ERROR_NOT_FOUND",
 	ErrNotReady: "CUDA_ERROR_NOT_READY", ErrIllegalAddress: "CUDA_ERROR_ILLEGAL_ADDRESS",

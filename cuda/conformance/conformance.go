@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"errors"
+	"os"
 	"sort"
 	"testing"
 
@@ -27,7 +28,8 @@ type Behaviour func(t *testing.T, d cuda.Device)
 // Behaviours returns the table.
 func Behaviours() map[string]Behaviour {
 	all := map[string]Behaviour{}
-	for _, table := range []map[string]Behaviour{streamBehaviours, eventBehaviours, memoryBehaviours, submitBehaviours, launchBehaviours} {
+	for _, table := range []map[string]Behaviour{streamBehaviours, eventBehaviours, memoryBehaviours, submitBehaviours, launchBehaviours,
+		ipcBehaviours} {
 		for name, b := range table {
 			if all[name] != nil {
 				panic("conformance: two behaviours are called " + name)
@@ -38,8 +40,13 @@ func Behaviours() map[string]Behaviour {
 	return all
 }
 
-// Run runs every behaviour on a device of its own.
+// Run runs every behaviour on a device of its own. Some start the program of
+// the test again, which has to come to the same Run.
 func Run(t *testing.T, open func(t *testing.T) cuda.Device) {
+	if name := os.Getenv(peerName); name != "" {
+		runPeer(t, name, open)
+		return
+	}
 	all := Behaviours()
 	names := make([]string, 0, len(all))
 	for name := range all {

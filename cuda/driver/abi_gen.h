@@ -21,6 +21,7 @@ typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
+typedef struct { char bytes[64]; } CUipcMemHandle;
 typedef void (*CUhostFn)(void *arg);
 
 // The functions of a driver; one that it lacks is NULL. The order is that of
@@ -63,6 +64,9 @@ typedef struct {
 	CUresult (*cuMemsetD8Async)(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream);
 	CUresult (*cuMemsetD16Async)(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream);
 	CUresult (*cuMemsetD32Async)(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream);
+	CUresult (*cuIpcGetMemHandle)(CUipcMemHandle *handle, CUdeviceptr ptr);
+	CUresult (*cuIpcOpenMemHandle_v2)(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags);
+	CUresult (*cuIpcCloseMemHandle)(CUdeviceptr ptr);
 	CUresult (*cuStreamCreateWithPriority)(CUstream *stream, unsigned int flags, int priority);
 	CUresult (*cuStreamDestroy_v2)(CUstream stream);
 	CUresult (*cuStreamSynchronize)(CUstream stream);
@@ -84,6 +88,6 @@ typedef struct {
 	CUresult (*kvgateSimulated)(int *simulated);
 } kvg_table;
 
-enum { KVG_SLOTS = 56 };
+enum { KVG_SLOTS = 59 };
 
 #endif

@@ -38,13 +38,6 @@ kvg_result kvg_leave(kvg_device *d, kvg_scope *s, kvg_result r) {
 	return r;
 }
 
-#define WITHIN(d, ...)                                 \
-	kvg_scope scope;                                   \
-	kvg_result r = kvg_enter(d, &scope);               \
-	if (r.why != KVG_OK) return r;                     \
-	__VA_ARGS__;                                       \
-	return kvg_leave(d, &scope, r)
-
 // Entries are set and dropped under a lock of the caller's.
 int kvg_entry_set(kvg_device *d, uint64_t handle, uint64_t raw, uint32_t flags, int32_t params) {
 	uint32_t i = (uint32_t)handle;

@@ -43,7 +43,8 @@ type Device struct {
 	modules map[cuda.Module]map[string]cuda.Function
 	memory  map[cuda.DevicePtr]string // names by address
 	pinned  map[cuda.DevicePtr]cuda.PinnedBuffer
-	spare   []C.uint64_t // events for waits
+	opened  map[cuda.DevicePtr]int // of other processes, and how often
+	spare   []C.uint64_t           // events for waits
 }
 
 var _ cuda.Device = (*Device)(nil)
@@ -179,6 +180,7 @@ func (d *Device) destroy() error {
 		for _, raw := range append(d.handles[C.KVG_EVENT].own(), d.spare...) {
 			check("destroy event", C.kvg_free_event(d.c, raw))
 		}
+		d.closeOpened(check)
 		for p := range d.memory {
 			check("free", C.kvg_free(d.c, C.uint64_t(p)))
 		}

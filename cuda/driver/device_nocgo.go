@@ -66,3 +66,12 @@ func (d *Device) UUID() (string, error) { panic("no device exists") }
 
 // Kill leaves the device dead with a sticky error.
 func (d *Device) Kill(cuda.Code, string) error { panic("no device exists") }
+
+// ExportMemory implements [cuda.IPC].
+func (d *Device) ExportMemory(cuda.DevicePtr) (cuda.MemoryHandle, error) { panic("no device exists") }
+
+// OpenMemory implements [cuda.IPC].
+func (d *Device) OpenMemory(cuda.MemoryHandle) (cuda.DevicePtr, error) { panic("no device exists") }
+
+// CloseMemory implements [cuda.IPC].
+func (d *Device) CloseMemory(cuda.DevicePtr) error { panic("no device exists") }

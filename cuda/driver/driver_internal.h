@@ -29,3 +29,11 @@ typedef struct {
 kvg_result kvg_enter(kvg_device *d, kvg_scope *s);
 kvg_result kvg_leave(kvg_device *d, kvg_scope *s, kvg_result r);
 int kvg_pinned_has(kvg_device *d, uint64_t addr, uint64_t size);
+
+// WITHIN runs statements, which set r, in one crossing, and returns r.
+#define WITHIN(d, ...)                                 \
+	kvg_scope scope;                                   \
+	kvg_result r = kvg_enter(d, &scope);               \
+	if (r.why != KVG_OK) return r;                     \
+	__VA_ARGS__;                                       \
+	return kvg_leave(d, &scope, r)

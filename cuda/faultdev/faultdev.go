@@ -12,7 +12,7 @@ import (
 
 // Call is one thing that is about to be done.
 type Call struct {
-	// Method is the name of a method of [cuda.Device].
+	// Method is the name of a method of [cuda.Device] or an optional interface.
 	Method string
 	// Command is the one that Submit has reached, at Index of its batch; nil
 	// for other methods. It must not be changed.
@@ -35,7 +35,8 @@ type Call struct {
 // does not wake those that already wait in it.
 //
 // fail is asked by one goroutine at a time and must not use the device. Info,
-// Clock and Close never fail. The result implements [cuda.Watcher] if d does.
+// Clock and Close never fail. The result implements [cuda.Watcher] if d does, and
+// other optional interfaces always: what d lacks is [cuda.ErrNotSupported].
 func Wrap(d cuda.Device, fail func(Call) error) cuda.Device {
 	f := &device{d: d, fail: fail, counts: map[key]int{}}
 	if w, ok := d.(cuda.Watcher); ok {

@@ -148,3 +148,37 @@ func TestNoBatchIsTheDevicesToRefuse(t *testing.T) {
 	require.ErrorIs(t, x.Submit(nil), cuda.ErrInvalidValue)
 	require.Equal(t, "Submit", asked)
 }
+
+func TestOptionalInterfaces(t *testing.T) {
+	d, err := sim.New(sim.Options{Shareable: true})
+	require.NoError(t, err)
+	var failing string
+	f := faultdev.Wrap(d, func(c faultdev.Call) error {
+		if c.Method == failing {
+			return cuda.ErrOutOfMemory
+		}
+		return nil
+	})
+	defer func() { require.NoError(t, f.Close()) }()
+	ipc := f.(cuda.IPC)
+	p, err := f.Alloc(64, cuda.AllocOptions{})
+	require.NoError(t, err)
+	h, err := ipc.ExportMemory(p)
+	require.NoError(t, err)
+	_, err = ipc.OpenMemory(h)
+	require.ErrorIs(t, err, cuda.ErrInvalidContext)
+	require.ErrorIs(t, ipc.CloseMemory(p), cuda.ErrInvalidValue)
+	for _, failing = range []string{"ExportMemory", "OpenMemory", "CloseMemory"} {
+		_, e1 := ipc.ExportMemory(p)
+		_, e2 := ipc.OpenMemory(h)
+		e3 := ipc.CloseMemory(p)
+		require.ErrorIs(t, errors.Join(e1, e2, e3), cuda.ErrOutOfMemory, failing)
+	}
+	failing = ""
+	bare := faultdev.Wrap(struct{ cuda.Device }{d}, func(faultdev.Call) error { return nil }).(cuda.IPC)
+	_, err = bare.ExportMemory(p)
+	require.ErrorIs(t, err, cuda.ErrNotSupported)
+	_, err = bare.OpenMemory(h)
+	require.ErrorIs(t, err, cuda.ErrNotSupported)
+	require.ErrorIs(t, bare.CloseMemory(p), cuda.ErrNotSupported)
+}

@@ -12,11 +12,11 @@ import (
 
 func TestConformance(t *testing.T) {
 	for name, o := range map[string]sim.Options{
-		"virtual":        {},
-		"virtual-seeded": {Seed: 11},
+		"virtual":        {Shareable: true},
+		"virtual-seeded": {Seed: 11, Shareable: true},
 		// Slow, so that work is still pending when a busy machine gets round to
 		// asking after it.
-		"real": {Real: true, Slow: 500},
+		"real": {Real: true, Slow: 500, Shareable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func(t *testing.T) cuda.Device {

@@ -199,6 +199,9 @@ func (d *Device) Free(p cuda.DevicePtr) error {
 		return err
 	}
 	r, err := d.owned(op, uint64(p), cuda.DeviceMemory)
+	if err == nil && r.ipc.foreign {
+		err = invalid(op, "%q is another process's: it is closed, not freed", r.name)
+	}
 	wait := d.drained(nil)
 	d.world.Exit()
 	if err != nil {

@@ -18,6 +18,9 @@
 //     addresses are never used twice, so use after free is told too. A kernel
 //     that does it leaves the device dead, as on hardware.
 //
+// Device memory is mapped memory at addresses of its own. With
+// Options.Shareable other processes can open it: see [cuda.IPC].
+//
 // What it leaves out: thread blocks are not placed on multiprocessors, so
 // kernels of different streams run side by side from their start and contend
 // for bandwidth alone; a kernel's time comes from the bytes it moves, not from

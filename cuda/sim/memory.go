@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"unsafe"
 
@@ -13,35 +14,20 @@ import (
 	"github.com/kvgate/kvgate/internal/vtime"
 )
 
-// Device memory is one large reservation of address space per device. Each
-// allocation gets pages of its own, with unmapped ones behind it, further and
-// further up: an address is never used twice, so a stale one can be told.
-const (
-	// addressHint is where the first device is put if it is free there, so that
-	// addresses are the same from run to run: above Go's heap, below shared
-	// libraries, and outside what the race detector keeps for itself.
-	addressHint = 0x1800_0000_0000
-	// Reservations that are tried in turn. Address space costs nothing unless a
-	// limit is set on it.
-	maxReserve = 4 << 40
-	minReserve = 16 << 30
-	// guard is the least distance between allocations.
-	guard = 64 << 10
-	// keptFreed is how many freed allocations are remembered.
-	keptFreed = 1 << 16
-)
+// keptFreed is how many freed allocations are remembered.
+const keptFreed = 1 << 16
 
 // Memory is the device's view of its memory, by address: device memory and
 // pinned host memory. Its methods belong to the machine: see [vtime.World].
 type Memory struct {
 	d        *Device
-	base     unsafe.Pointer
-	start    uint64
-	reserved uint64
-	next     uint64 // offset of the next allocation
+	space    space
 	page     uint64
-	used     uint64 // bytes of device memory, cost scale included
-	regions  []*region
+	used     uint64    // bytes of device memory, cost scale included
+	regions  []*region // by address
+	named    int       // allocations so far, for their names
+	shared   *shared   // nil: other processes can not open device memory
+	opened   map[cuda.MemoryHandle]*region
 	freed    int
 	poison   bool
 	closed   bool
@@ -57,12 +43,14 @@ type observer interface {
 
 type region struct {
 	base  uint64
-	data  []byte // nil once freed
+	at    unsafe.Pointer // base
+	data  []byte         // nil once freed
 	size  uint64
 	kind  cuda.MemoryKind
 	scale uint32
 	name  string
 	freed bool
+	ipc   ipcState
 }
 
 // AccessError is an access that is not wholly inside one live allocation.
@@ -110,16 +98,16 @@ func (e *AccessError) Unwrap() error { return cuda.ErrIllegalAddress }
 
 func newMemory(d *Device, o Options) (*Memory, error) {
 	m := &Memory{d: d, page: uint64(os.Getpagesize()), poison: !o.Uninitialised}
-	var err error
-	for size := uint64(maxReserve); size >= minReserve; size /= 4 {
-		m.base, err = unix.MmapPtr(-1, 0, unsafe.Add(unsafe.Pointer(nil), addressHint), uintptr(size),
-			unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
-		if err == nil {
-			m.reserved, m.start = size, uint64(uintptr(m.base))
-			return m, nil
+	if err := m.space.reserve(); err != nil {
+		return nil, err
+	}
+	if o.Shareable {
+		var err error
+		if m.shared, err = newShared(); err != nil {
+			return nil, errors.Join(err, m.space.close())
 		}
 	}
-	return nil, fmt.Errorf("cuda/sim: reserving address space: %w", err)
+	return m, nil
 }
 
 func (m *Memory) close() error {
@@ -130,7 +118,7 @@ func (m *Memory) close() error {
 	for _, r := range m.regions {
 		r.data, r.freed = nil, true
 	}
-	return unix.MunmapPtr(m.base, uintptr(m.reserved))
+	return errors.Join(m.space.close(), m.shared.close())
 }
 
 func roundUp(n, to uint64) uint64 { return (n + to - 1) / to * to }
@@ -138,22 +126,23 @@ func roundUp(n, to uint64) uint64 { return (n + to - 1) / to * to }
 // alloc makes a region. The caller has checked that the device has the room.
 func (m *Memory) alloc(size uint64, kind cuda.MemoryKind, o cuda.AllocOptions) (*region, error) {
 	span := roundUp(size, m.page)
-	if span < size || m.next > m.reserved || span > m.reserved-m.next {
-		return nil, errors.New("the simulator's address space is used up")
+	if span < size {
+		return nil, errNoSpace
 	}
-	p := unsafe.Add(m.base, m.next)
-	got, err := unix.MmapPtr(-1, 0, p, uintptr(span), unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE|unix.MAP_FIXED)
+	flags, fd, off := unix.MAP_PRIVATE|unix.MAP_ANON, -1, int64(0)
+	if m.shared != nil && kind == cuda.DeviceMemory {
+		var err error
+		if off, err = m.shared.grow(span); err != nil {
+			return nil, err
+		}
+		flags, fd = unix.MAP_SHARED, m.shared.fd
+	}
+	r, err := m.place(size, fd, off, flags)
 	if err != nil {
-		return nil, fmt.Errorf("mapping %d bytes: %w", span, err)
+		return nil, err
 	}
-	r := &region{base: m.start + m.next, data: unsafe.Slice((*byte)(got), size), size: size, kind: kind,
-		scale: max(o.CostScale, 1), name: o.Name}
-	if r.name == "" {
-		r.name = fmt.Sprintf("%s allocation %d", kind, len(m.regions)+1)
-	}
-	m.next += roundUp(span+guard, max(m.page, guard))
-	m.regions = append(m.regions, r)
+	r.kind, r.scale, r.ipc.off = kind, max(o.CostScale, 1), off
+	m.name(r, o.Name)
 	if m.poison && size <= PoisonLimit {
 		fill(r.data, 0, 0xff)
 	}
@@ -163,17 +152,47 @@ func (m *Memory) alloc(size uint64, kind cuda.MemoryKind, o cuda.AllocOptions) (
 	return r, nil
 }
 
+func (m *Memory) name(r *region, name string) {
+	if m.named++; name == "" {
+		name = fmt.Sprintf("%s allocation %d", r.kind, m.named)
+	}
+	r.name = name
+}
+
+// place maps a file, or nothing, at the next addresses.
+func (m *Memory) place(size uint64, fd int, off int64, flags int) (*region, error) {
+	span := roundUp(size, m.page)
+	p, err := m.space.take(span)
+	if err != nil {
+		return nil, err
+	}
+	got, err := unix.MmapPtr(fd, off, p, uintptr(span), unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_NORESERVE|unix.MAP_FIXED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping %d bytes: %w", span, err)
+	}
+	r := &region{base: uint64(uintptr(got)), at: got, data: unsafe.Slice((*byte)(got), size), size: size, scale: 1}
+	m.insert(r)
+	return r, nil
+}
+
+func (m *Memory) insert(r *region) {
+	i := sort.Search(len(m.regions), func(i int) bool { return m.regions[i].base > r.base })
+	m.regions = slices.Insert(m.regions, i, r)
+}
+
 func (r *region) cost() uint64 { return r.size * uint64(r.scale) }
 
 func (m *Memory) release(r *region) error {
-	p := unsafe.Add(m.base, r.base-m.start)
-	if _, err := unix.MmapPtr(-1, 0, p, uintptr(roundUp(r.size, m.page)), unix.PROT_NONE,
-		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE|unix.MAP_FIXED); err != nil {
+	span := roundUp(r.size, m.page)
+	if err := unmap(r.at, span); err != nil {
 		return fmt.Errorf("cuda/sim: unmapping %q: %w", r.name, err)
 	}
 	r.data, r.freed = nil, true
-	if r.kind == cuda.DeviceMemory {
+	if r.kind == cuda.DeviceMemory && !r.ipc.foreign {
 		m.used -= r.cost()
+		if err := m.shared.drop(r, span); err != nil {
+			return fmt.Errorf("cuda/sim: giving back %q: %w", r.name, err)
+		}
 	}
 	if m.freed++; m.freed > keptFreed {
 		m.forget()

@@ -148,10 +148,38 @@ func TestAddressSpaceUsedUp(t *testing.T) {
 	_, err := r.Alloc(1<<50, cuda.AllocOptions{Name: "huge"})
 	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
 	require.ErrorContains(t, err, "address space is used up")
-	r.locked(func() { r.mem.next = r.mem.reserved - 4096 })
-	r.alloc("the last page", 4096)
-	_, err = r.AllocPinned(1, cuda.AllocOptions{})
+	_, err = r.AllocPinned(1<<50, cuda.AllocOptions{})
 	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	r.alloc("small", 1)
+}
+
+// A device takes more address space when it needs it.
+func TestAddressSpaceGrows(t *testing.T) {
+	r := newRig(t, Options{Memory: 1 << 60, Uninitialised: true})
+	s := r.stream("s")
+	var p []cuda.DevicePtr
+	for _, size := range []uint64{firstReserve - 3*guard, 1, 4096, growReserve - guard, 2 * growReserve, 5} {
+		p = append(p, r.alloc(fmt.Sprint(size), size))
+	}
+	for i, a := range p {
+		r.submit(func(b *cuda.Batch) { b.Fill8(s, a, uint8(i), 1) })
+	}
+	require.NoError(t, r.Sync(bg))
+	for i, a := range p {
+		require.Equal(t, byte(i), r.read(a, 1)[0])
+		base, _, err := r.AllocRange(a)
+		require.NoError(t, err)
+		require.Equal(t, a, base)
+	}
+	for _, a := range p {
+		require.NoError(t, r.Free(a))
+	}
+}
+
+func TestManyDevicesAtOnce(t *testing.T) {
+	for range 200 {
+		newRig(t, Options{})
+	}
 }
 
 func TestTwoDevicesInOneWorld(t *testing.T) {

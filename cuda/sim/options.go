@@ -42,6 +42,10 @@ type Options struct {
 	// formats. Allocations above PoisonLimit are never filled.
 	Uninitialised bool
 
+	// Shareable lets other processes open device memory: see [cuda.IPC]. It comes
+	// from a memory file then, of which pages are taken that are only read, too.
+	Shareable bool
+
 	// Ran is told of every launch, copy and fill when it is over. It runs with
 	// the machine locked: it must not block nor call into the world or the
 	// device. nil: nobody is told.

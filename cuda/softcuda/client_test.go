@@ -111,6 +111,18 @@ func TestPythonClient(t *testing.T) {
 	require.Contains(t, out, "client: 13 checks passed")
 }
 
+// Two processes of that client share memory.
+func TestPythonClientsShareMemory(t *testing.T) {
+	path, err := findClient()
+	if err != nil {
+		testutil.SkipOrFail(t, "NVIDIA's Python client is missing: %s", path)
+	}
+	out := run(t, []string{
+		"LD_LIBRARY_PATH=" + sharedLibrary(t), "PYTHONPATH=" + path, "PYTHONDONTWRITEBYTECODE=1",
+	}, "python3", "cuda/softcuda/testdata/ipc.py")
+	require.Contains(t, out, "ipc: another process wrote what it should")
+}
+
 // The library says on standard error why it has no device.
 func TestSharedLibraryRefusesBadSettings(t *testing.T) {
 	path, err := findClient()

@@ -7,6 +7,11 @@
 // they exist only in the shared library that ./build.sh softcuda makes from
 // package softcuda/libcuda, for programs that are not Go.
 //
+// Device memory can be shared between processes with cuIpcGetMemHandle: it lies in
+// a memory file, which others find as /proc/PID/fd/N. They have to be in the same
+// PID namespace and allowed to look into that process. A handle whose process has
+// gone, or whose memory was freed, is refused.
+//
 // Devices run under the real pacer: C threads are not known to a virtual world.
 // Contexts of a device share its memory and bandwidth, and die together. What
 // the simulator can't do is CUDA_ERROR_NOT_SUPPORTED: see the list in driver.abi,

@@ -643,6 +643,30 @@ func kvg_soft_cuMemsetD32_v2(p_dst C.CUdeviceptr, p_value C.uint, p_n C.size_t) 
 	return doMemsetD32V2(p_dst, p_value, p_n)
 }
 
+//export kvg_soft_cuIpcGetMemHandle
+func kvg_soft_cuIpcGetMemHandle(p_handle *C.CUipcMemHandle, p_ptr C.CUdeviceptr) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doIpcGetMemHandle(p_handle, p_ptr)
+}
+
+//export kvg_soft_cuIpcOpenMemHandle_v2
+func kvg_soft_cuIpcOpenMemHandle_v2(p_ptr *C.CUdeviceptr, p_handle C.CUipcMemHandle, p_flags C.uint) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doIpcOpenMemHandleV2(p_ptr, p_handle, p_flags)
+}
+
+//export kvg_soft_cuIpcCloseMemHandle
+func kvg_soft_cuIpcCloseMemHandle(p_ptr C.CUdeviceptr) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doIpcCloseMemHandle(p_ptr)
+}
+
 //export kvg_soft_cuStreamCreateWithPriority
 func kvg_soft_cuStreamCreateWithPriority(p_stream *C.CUstream, p_flags C.uint, p_priority C.int) C.CUresult {
 	if r := forbidden(); r != 0 {

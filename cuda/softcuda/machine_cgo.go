@@ -82,6 +82,7 @@ func Add(o sim.Options) (*Device, error) {
 	if o.World == nil && !o.Real || o.World != nil && o.World.Virtual() {
 		return nil, errors.New("cuda/softcuda: a device needs the real pacer: C threads are not known to a virtual world")
 	}
+	o.Shareable = true // any memory of a driver's can be exported
 	probe, err := sim.New(o)
 	if err != nil {
 		return nil, err

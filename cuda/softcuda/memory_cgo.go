@@ -23,13 +23,26 @@ type allocation struct {
 	size uint64
 	kind cuda.MemoryKind
 	host []byte // of pinned memory
+
+	opened bool // it is another process's
 }
 
 func (a allocation) release() error {
+	if a.opened {
+		return a.closeAll()
+	}
 	if a.kind == cuda.PinnedMemory {
 		return a.c.sim.FreePinned(cuda.PinnedBuffer{Host: a.host, Device: cuda.DevicePtr(a.base)})
 	}
 	return a.c.sim.Free(cuda.DevicePtr(a.base))
+}
+
+// counted returns what the allocation takes of the device's memory.
+func (a allocation) counted() uint64 {
+	if a.kind != cuda.DeviceMemory || a.opened {
+		return 0
+	}
+	return a.size
 }
 
 // memory is the allocations of a device, by address.
@@ -48,9 +61,7 @@ func (m *memory) add(a allocation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.list = slices.Insert(m.list, m.below(a.base), a)
-	if a.kind == cuda.DeviceMemory {
-		m.used += a.size
-	}
+	m.used += a.counted()
 }
 
 func (m *memory) find(p uint64) (allocation, bool) {
@@ -66,9 +77,7 @@ func (m *memory) remove(base uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := m.below(base) - 1; i >= 0 && m.list[i].base == base {
-		if m.list[i].kind == cuda.DeviceMemory {
-			m.used -= m.list[i].size
-		}
+		m.used -= m.list[i].counted()
 		m.list = slices.Delete(m.list, i, i+1)
 	}
 }
@@ -82,9 +91,7 @@ func (m *memory) drop(c *softContext) (gone []allocation) {
 			return false
 		}
 		gone = append(gone, a)
-		if a.kind == cuda.DeviceMemory {
-			m.used -= a.size
-		}
+		m.used -= a.counted()
 		return true
 	})
 	return gone
@@ -139,7 +146,7 @@ func doMemFreeV2(p C.CUdeviceptr) C.CUresult {
 
 func free(p uint64, kind cuda.MemoryKind) C.CUresult {
 	a, ok := find(p)
-	if !ok || a.base != p || a.kind != kind {
+	if !ok || a.base != p || a.kind != kind || a.opened {
 		return fail(cuda.ErrInvalidValue)
 	}
 	if err := a.release(); err != nil {

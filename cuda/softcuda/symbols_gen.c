@@ -85,6 +85,9 @@ extern CUresult kvg_soft_cuMemsetD32Async(CUdeviceptr dst, unsigned int value, s
 extern CUresult kvg_soft_cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n);
 extern CUresult kvg_soft_cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n);
 extern CUresult kvg_soft_cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n);
+extern CUresult kvg_soft_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr);
+extern CUresult kvg_soft_cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags);
+extern CUresult kvg_soft_cuIpcCloseMemHandle(CUdeviceptr ptr);
 extern CUresult kvg_soft_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority);
 extern CUresult kvg_soft_cuStreamCreate(CUstream *stream, unsigned int flags);
 extern CUresult kvg_soft_cuStreamDestroy_v2(CUstream stream);
@@ -275,6 +278,9 @@ static const struct {
 	{"cuMemsetD8_v2", (void *)kvg_soft_cuMemsetD8_v2},
 	{"cuMemsetD16_v2", (void *)kvg_soft_cuMemsetD16_v2},
 	{"cuMemsetD32_v2", (void *)kvg_soft_cuMemsetD32_v2},
+	{"cuIpcGetMemHandle", (void *)kvg_soft_cuIpcGetMemHandle},
+	{"cuIpcOpenMemHandle_v2", (void *)kvg_soft_cuIpcOpenMemHandle_v2},
+	{"cuIpcCloseMemHandle", (void *)kvg_soft_cuIpcCloseMemHandle},
 	{"cuStreamCreateWithPriority", (void *)kvg_soft_cuStreamCreateWithPriority},
 	{"cuStreamCreate", (void *)kvg_soft_cuStreamCreate},
 	{"cuStreamDestroy_v2", (void *)kvg_soft_cuStreamDestroy_v2},

@@ -16,4 +16,5 @@ typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
+typedef struct { char bytes[64]; } CUipcMemHandle;
 typedef void (*CUhostFn)(void *arg);

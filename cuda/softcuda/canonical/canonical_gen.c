@@ -20,6 +20,7 @@ typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
+typedef struct { char bytes[64]; } CUipcMemHandle;
 typedef void (*CUhostFn)(void *arg);
 
 
@@ -259,6 +260,15 @@ CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n) { retur
 
 extern CUresult kvg_soft_cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n);
 CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n) { return kvg_soft_cuMemsetD32_v2(dst, value, n); }
+
+extern CUresult kvg_soft_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr);
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr) { return kvg_soft_cuIpcGetMemHandle(handle, ptr); }
+
+extern CUresult kvg_soft_cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags) { return kvg_soft_cuIpcOpenMemHandle_v2(ptr, handle, flags); }
+
+extern CUresult kvg_soft_cuIpcCloseMemHandle(CUdeviceptr ptr);
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) { return kvg_soft_cuIpcCloseMemHandle(ptr); }
 
 extern CUresult kvg_soft_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority);
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority) { return kvg_soft_cuStreamCreateWithPriority(stream, flags, priority); }

@@ -19,6 +19,7 @@ typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
+typedef struct { char bytes[64]; } CUipcMemHandle;
 typedef void (*CUhostFn)(void *arg);
 
 #include "noop.h"
@@ -337,6 +338,18 @@ CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n) { retur
 
 #ifndef KVG_WITHOUT_cuMemsetD32_v2
 CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuIpcGetMemHandle
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuIpcOpenMemHandle_v2
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuIpcCloseMemHandle
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_cuStreamCreateWithPriority
