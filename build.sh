@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 # The release of honnef.co/go/tools that the lint pass runs.
 staticcheck_version=v0.8.2
 
-passes="deps ptx ptx-check softcuda rehearse lint test race cgocheck gorgonia gorgonia-bench nvml bench ci"
+passes="deps ptx ptx-check softcuda rehearse gpu-kit kit-rehearsal lint test race cgocheck gorgonia gorgonia-bench nvml bench ci"
 
 usage() {
 	cat <<-END
@@ -18,6 +18,11 @@ usage() {
 		             are not Go
 		  rehearse   what is tested where there is a GPU, over that library: two Go
 		             programs in one process, which Go does not promise to work
+		  gpu-kit    a folder, .gpu-kit, that runs everything that needs a GPU on a
+		             machine without Go, and reports: see bench/kit
+		  kit-rehearsal
+		             builds that kit and runs it over the simulator's libcuda.so.1;
+		             the report is left in .cache/kit-rehearsal
 		  lint       gofmt, go vet (amd64 and arm64), staticcheck
 		  test       all tests, without cgo
 		  race       all tests, with cgo and the race detector
@@ -53,6 +58,14 @@ pass_rehearse() {
 	run env LD_LIBRARY_PATH="$PWD/.cache/softcuda" KVGATE_SOFT_SLOW=500 KVGATE_REQUIRE_GPU=1 \
 		go test -count=1 -run OnGPU ./cuda/driver
 	run env LD_LIBRARY_PATH="$PWD/.cache/softcuda" KVGATE_DRIVER=nvidia go test -count=1 ./kernels
+}
+
+pass_gpu-kit() { run scripts/gpu-kit.sh build; }
+
+pass_kit-rehearsal() {
+	pass_softcuda
+	pass_gpu-kit
+	run scripts/gpu-kit.sh rehearse
 }
 
 pass_lint() {
