@@ -109,6 +109,9 @@ type Gate struct {
 	lastPeer nixl.Peer // the peer that was looked up last
 	lastID   core.Peer
 
+	rdma    RDMAReport
+	flusher cuda.RDMADevice // nil: what a NIC writes needs no flush
+
 	limit    time.Duration
 	listener Listener
 	notices  []notice
@@ -122,6 +125,7 @@ type Gate struct {
 	pieces  []core.Piece
 	marks   []event.Fence
 	results []posting
+	arrived []arrival
 	leaving []*Ticket
 	lost    []posting
 	own     [1]*stream.Stream
@@ -195,6 +199,9 @@ func (g *Gate) init(o Options) (err error) {
 	}
 	g.feed = g.reg.NewFeed()
 	if o.Agent != nil {
+		if err = g.readyRDMA(); err != nil {
+			return err
+		}
 		g.posters = newPosters(g.clk, max(1, o.Posters), max(1, o.PerPeer))
 	}
 	return nil

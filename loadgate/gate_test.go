@@ -42,12 +42,18 @@ type rig struct {
 }
 
 func newRig(t *testing.T, mode loadgate.Mode, real bool, change func(*loadgate.Options)) *rig {
+	return newRigOver(t, mode, sim.Options{Real: real}, func(d *sim.Device) cuda.Device { return d }, change)
+}
+
+// newRigOver is newRig with a device that is wrapped for all but the fabric.
+func newRigOver(t *testing.T, mode loadgate.Mode, so sim.Options, wrap func(*sim.Device) cuda.Device, change func(*loadgate.Options)) *rig {
 	r := &rig{t: t}
-	dev, err := sim.New(sim.Options{Real: real})
+	dev, err := sim.New(so)
 	require.NoError(t, err)
 	r.dev = dev
-	r.reg = event.NewRegistry(dev)
-	set, err := kernels.Load(dev)
+	wrapped := wrap(dev)
+	r.reg = event.NewRegistry(wrapped)
+	set, err := kernels.Load(wrapped)
 	require.NoError(t, err)
 	r.compute, err = stream.New(r.reg, cuda.StreamOptions{Name: "compute"})
 	require.NoError(t, err)
@@ -58,7 +64,7 @@ func newRig(t *testing.T, mode loadgate.Mode, real bool, change func(*loadgate.O
 		r.table.Segments = append(r.table.Segments, layout.Segment{Base: uint64(base) + s*blocks*page, Stride: page, Page: page})
 	}
 	r.fabric = softnic.New(dev.World(), softnic.Options{})
-	r.agent, err = r.fabric.NewAgent("decode", dev.Memory())
+	r.agent, err = r.fabric.NewAgent("decode", dev.NIC())
 	require.NoError(t, err)
 	r.host = softnic.NewHostMemory(1 << 20)
 	for i := range r.host.Bytes() {

@@ -56,26 +56,35 @@ func (g *Gate) pollFlying(budget int) (done int) {
 			break
 		}
 		status, err := t.transfer.Status()
-		switch {
-		case status == nixl.Done:
-			g.must(g.core.Finished(t.id, nil, true))
-		case status == nixl.Failed:
-			g.must(g.core.Finished(t.id, err, nixl.Quiet(err)))
-		default:
+		if status != nixl.Done && status != nixl.Failed {
 			g.flying[n] = t
 			n++
 			continue
 		}
 		done++
-		g.ifOver(t)
-		g.act()
-		if err != nil {
-			g.lost = append(g.lost, posting{t, err})
-		}
+		g.arrived = append(g.arrived, arrival{t: t, done: status == nixl.Done, err: err})
 	}
 	clear(g.flying[n:])
 	g.flying = g.flying[:n]
 	g.inFlight.Store(int64(n))
+	g.flushArrived(g.arrived)
+	for i, a := range g.arrived {
+		g.arrived[i] = arrival{}
+		switch {
+		case a.unseen != nil:
+			g.must(g.core.Finished(a.t.id, a.unseen, true))
+		case a.done:
+			g.must(g.core.Finished(a.t.id, nil, true))
+		default:
+			g.must(g.core.Finished(a.t.id, a.err, nixl.Quiet(a.err)))
+		}
+		g.ifOver(a.t)
+		g.act()
+		if a.err != nil {
+			g.lost = append(g.lost, posting{a.t, a.err})
+		}
+	}
+	g.arrived = g.arrived[:0]
 	for i, l := range g.lost {
 		g.lost[i] = posting{}
 		g.peerLost(l.t, l.err)

@@ -44,6 +44,8 @@ typedef struct {
 	CUresult (*cuCtxGetDevice)(CUdevice *device);
 	CUresult (*cuCtxSynchronize)(void);
 	CUresult (*cuCtxGetStreamPriorityRange)(int *least, int *greatest);
+	CUresult (*cuCtxGetFlags)(unsigned int *flags);
+	CUresult (*cuCtxSetFlags)(unsigned int flags);
 	CUresult (*cuModuleLoadDataEx)(CUmodule *module, const void *image, unsigned int n, int *options, void **values);
 	CUresult (*cuModuleUnload)(CUmodule module);
 	CUresult (*cuModuleGetFunction)(CUfunction *function, CUmodule module, const char *name);
@@ -88,6 +90,6 @@ typedef struct {
 	CUresult (*kvgateSimulated)(int *simulated);
 } kvg_table;
 
-enum { KVG_SLOTS = 59 };
+enum { KVG_SLOTS = 61 };
 
 #endif

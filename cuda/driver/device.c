@@ -12,7 +12,6 @@ void kvg_delete(kvg_device *d) {
 }
 
 void kvg_set(kvg_table *t, int slot, void *fn) { ((void **)t)[slot] = fn; }
-int kvg_has(kvg_table *t, int slot) { return ((void **)t)[slot] != NULL; }
 
 // The thread's mode is made CU_STREAM_CAPTURE_MODE_RELAXED: a capture that
 // someone began in global mode would else forbid calls of this thread, and be
@@ -228,18 +227,6 @@ kvg_result kvg_record(kvg_device *d, uint64_t event, uint64_t stream_handle) {
 kvg_result kvg_query(kvg_device *d, uint64_t event) { WITHIN(d, r = kvg_from(d->t.cuEventQuery(event))); }
 
 kvg_result kvg_sync(kvg_device *d) { WITHIN(d, r = kvg_from(d->t.cuCtxSynchronize())); }
-
-kvg_result kvg_sync_memops(kvg_device *d, uint64_t ptr) {
-	if (!d->t.cuPointerSetAttribute) return kvg_refuse(KVG_MISSING);
-	unsigned int yes = 1;
-	WITHIN(d, r = kvg_from(d->t.cuPointerSetAttribute(&yes, 6, ptr))); // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
-}
-
-kvg_result kvg_flush(kvg_device *d) {
-	if (!d->t.cuFlushGPUDirectRDMAWrites) return kvg_refuse(KVG_MISSING);
-	// CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX, _TO_OWNER
-	WITHIN(d, r = kvg_from(d->t.cuFlushGPUDirectRDMAWrites(0, 100)));
-}
 
 // A source that needs a symbol which is not there is refused.
 kvg_result kvg_watch(kvg_device *d, int source, uint32_t *words, uint64_t words_device) {

@@ -30,7 +30,7 @@ type Device struct {
 	info    cuda.Info
 	missing []abi.Symbol
 	staging staging
-	rdma    RDMA
+	rdma    cuda.RDMA
 	watched atomic.Pointer[Watched]
 
 	calls  atomic.Int64 // under way
@@ -132,6 +132,7 @@ var reasons = map[C.int32_t]struct {
 	C.KVG_CAPTURING:        {cuda.ErrStreamCapturing, "an adopted stream is capturing"},
 	C.KVG_BAD_WORD:         {cuda.ErrInvalidValue, "no aligned word of pinned memory"},
 	C.KVG_EMPTY_MARK:       {cuda.ErrInvalidValue, "the mark asks for nothing"},
+	C.KVG_BAD_MEMORY:       {cuda.ErrInvalidValue, "not all of it is memory of the driver's"},
 }
 
 // Close waits for calls and for the work in the device's own streams, destroys

@@ -46,16 +46,15 @@ func (w *Watched) Activity() uint64 { panic("no device exists") }
 // Hook starts a thread that calls a C function each time that something moved.
 func (w *Watched) Hook(fn, arg unsafe.Pointer) error { panic("no device exists") }
 
-// RDMA is what a device does about writes and reads by a NIC.
-type RDMA struct{ Supported, NeedsFlush, CanFlush bool }
-
 // RDMA tells how the device and NICs go together.
-func (d *Device) RDMA() RDMA { panic("no device exists") }
+func (d *Device) RDMA() cuda.RDMA { panic("no device exists") }
 
-// PrepareRDMA is called for device memory before it is registered with a NIC.
-func (d *Device) PrepareRDMA(cuda.DevicePtr) error { panic("no device exists") }
+// PrepareRDMA readies memory to be registered with a NIC.
+func (d *Device) PrepareRDMA(cuda.DevicePtr, uint64) (cuda.MemorySync, error) {
+	panic("no device exists")
+}
 
-// FlushRDMA makes what NICs have written visible to kernels that already run.
+// FlushRDMA makes what NICs have written visible to the device.
 func (d *Device) FlushRDMA() error { panic("no device exists") }
 
 // PCIAddress returns the device's PCI address.

@@ -59,7 +59,8 @@ typedef struct {
 enum {
 	KVG_OK, KVG_DRIVER, KVG_CONTEXT, KVG_MISSING, KVG_BAD_STREAM_INDEX, KVG_BAD_STREAM, KVG_BAD_EVENT,
 	KVG_BAD_FUNCTION, KVG_BAD_ARGS, KVG_BAD_ARENA, KVG_BAD_OP, KVG_BAD_SOURCE, KVG_BAD_DESTINATION,
-	KVG_BAD_VALUE, KVG_BAD_ELEMENT, KVG_MISALIGNED, KVG_CAPTURING, KVG_BAD_WORD, KVG_EMPTY_MARK
+	KVG_BAD_VALUE, KVG_BAD_ELEMENT, KVG_MISALIGNED, KVG_CAPTURING, KVG_BAD_WORD, KVG_EMPTY_MARK,
+	KVG_BAD_MEMORY
 };
 
 typedef struct {
@@ -70,7 +71,6 @@ typedef struct {
 kvg_device *kvg_new(void);
 void kvg_delete(kvg_device *d);
 void kvg_set(kvg_table *t, int slot, void *fn);
-int kvg_has(kvg_table *t, int slot);
 
 int kvg_entry_set(kvg_device *d, uint64_t handle, uint64_t raw, uint32_t flags, int32_t params);
 void kvg_entry_drop(kvg_device *d, uint64_t handle);
@@ -101,7 +101,8 @@ kvg_result kvg_free_event(kvg_device *d, uint64_t event);
 kvg_result kvg_record(kvg_device *d, uint64_t event, uint64_t stream_handle);
 kvg_result kvg_query(kvg_device *d, uint64_t event);
 kvg_result kvg_sync(kvg_device *d);
-kvg_result kvg_sync_memops(kvg_device *d, uint64_t ptr);
+// sync: the widest means that was needed, as cuda.MemorySync.
+kvg_result kvg_sync_memops(kvg_device *d, uint64_t ptr, uint64_t size, int *sync);
 kvg_result kvg_flush(kvg_device *d);
 kvg_result kvg_watch(kvg_device *d, int source, uint32_t *words, uint64_t words_device);
 kvg_result kvg_unwatch(kvg_device *d);

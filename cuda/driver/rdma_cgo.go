@@ -14,46 +14,38 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-// RDMA is what a device does about writes and reads by a NIC.
-type RDMA struct {
-	// Supported: the device's memory can be registered with a NIC.
-	Supported bool
-	// NeedsFlush: what a NIC wrote is visible to kernels that are launched
-	// after the host saw the transfer's end, but not to others on its own:
-	// call [Device.FlushRDMA].
-	NeedsFlush bool
-	// CanFlush: [Device.FlushRDMA] works.
-	CanFlush bool
-}
+var _ cuda.RDMADevice = (*Device)(nil)
 
-// RDMA tells how the device and NICs go together. Source: driver API,
-// CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_*.
-func (d *Device) RDMA() RDMA { return d.rdma }
+// RDMA tells how the device and NICs go together.
+func (d *Device) RDMA() cuda.RDMA { return d.rdma }
 
-// PrepareRDMA is called for device memory before it is registered with a NIC:
-// from then on blocking copies and fills of the range that p lies in are over
-// when they return, as a NIC needs it. Memory of the virtual memory functions
-// can't be prepared: the error is [cuda.ErrNotSupported], and whoever registers
-// it must synchronise before a NIC reads what was copied. That is not fatal.
-func (d *Device) PrepareRDMA(p cuda.DevicePtr) error {
+// PrepareRDMA readies memory to be registered with a NIC. It sets an attribute
+// of each allocation (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). Drivers refuse it for
+// memory of the virtual memory functions (UCX, issue 9895); there it sets a flag
+// of the context (CU_CTX_SYNC_MEMOPS, CUDA 12.1), also of an adopted one, whose
+// blocking copies and fills then wait a little longer. Without that the error
+// is [cuda.ErrNotSupported].
+func (d *Device) PrepareRDMA(p cuda.DevicePtr, size uint64) (cuda.MemorySync, error) {
 	const op = "prepare for RDMA"
 	if err := d.enter(op); err != nil {
-		return err
+		return 0, err
 	}
 	defer d.leave()
-	if r := C.kvg_sync_memops(d.c, C.uint64_t(p)); r.why != C.KVG_OK {
-		detail := fmt.Sprintf("%#x", uint64(p))
-		if r.why == C.KVG_MISSING {
-			detail = "cuPointerSetAttribute"
-		}
-		return d.fail(op, r, detail)
+	var sync C.int
+	r := C.kvg_sync_memops(d.c, C.uint64_t(p), C.uint64_t(size), &sync)
+	if r.why == C.KVG_OK {
+		return cuda.MemorySync(sync), nil
 	}
-	return nil
+	detail := fmt.Sprintf("%d bytes at %#x", size, uint64(p))
+	if r.why == C.KVG_MISSING {
+		detail += ": no attribute for this memory, and no cuCtxSetFlags for the context"
+	}
+	return 0, d.fail(op, r, detail)
 }
 
 // FlushRDMA makes what NICs have written into the device's memory visible to
-// kernels that already run. It returns [cuda.ErrNotSupported] where the driver
-// or the device can not do so.
+// the device. It returns [cuda.ErrNotSupported] where the driver or the device
+// can not do so.
 func (d *Device) FlushRDMA() error {
 	const op = "flush RDMA writes"
 	if err := d.enter(op); err != nil {
@@ -77,7 +69,7 @@ func (d *Device) inquireRDMA() {
 	}
 	const hostFlush, owner = 1, 100 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST, CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
 	d.rdma.Supported = ask(116) != 0
-	d.rdma.CanFlush = ask(117)&hostFlush != 0
+	d.rdma.CanFlush = ask(117)&hostFlush != 0 && d.c.t.cuFlushGPUDirectRDMAWrites != nil
 	d.rdma.NeedsFlush = ask(118) < owner
 }
 

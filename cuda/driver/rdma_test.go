@@ -11,26 +11,78 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/driver"
 	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/cuda/softcuda"
 )
 
 func TestRDMA(t *testing.T) {
 	d, err := openSoft(t, sim.Options{Real: true})
 	require.NoError(t, err)
-	require.Equal(t, driver.RDMA{Supported: true, CanFlush: true}, d.RDMA())
-	p, err := d.Alloc(4096, cuda.AllocOptions{})
-	require.NoError(t, err)
-	require.NoError(t, d.PrepareRDMA(p+100))
-	require.ErrorIs(t, d.PrepareRDMA(0x1000), cuda.ErrInvalidValue)
+	require.Equal(t, cuda.RDMA{Supported: true, CanFlush: true}, d.RDMA())
 	require.NoError(t, d.FlushRDMA())
-
-	d, err = openSoft(t, sim.Options{Real: true}, "cuPointerSetAttribute", "cuFlushGPUDirectRDMAWrites")
+	d, err = openSoft(t, sim.Options{Real: true, NICWritesLate: true})
 	require.NoError(t, err)
-	err = d.PrepareRDMA(p)
-	require.ErrorIs(t, err, cuda.ErrNotSupported)
-	require.ErrorContains(t, err, "cuPointerSetAttribute")
+	require.Equal(t, cuda.RDMA{Supported: true, NeedsFlush: true, CanFlush: true}, d.RDMA())
+
+	d, err = openSoft(t, sim.Options{Real: true}, "cuFlushGPUDirectRDMAWrites")
+	require.NoError(t, err)
+	require.False(t, d.RDMA().CanFlush)
 	err = d.FlushRDMA()
 	require.ErrorIs(t, err, cuda.ErrNotSupported)
 	require.ErrorContains(t, err, "cuFlushGPUDirectRDMAWrites")
+}
+
+// Each allocation has its attribute; memory of the virtual memory functions has
+// none, so that the context gets a flag.
+func TestPrepareRDMA(t *testing.T) {
+	soft, err := softcuda.Add(sim.Options{Real: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, soft.Remove()) })
+	open := func(missing ...string) *driver.Device {
+		names := map[string]bool{}
+		for _, n := range missing {
+			names[n] = true
+		}
+		d, err := driver.Open(driver.Options{Library: without{softcuda.Library{}, names}, Device: soft.Ordinal()})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, d.Close()) })
+		return d
+	}
+	d := open()
+	p, err := d.Alloc(4096, cuda.AllocOptions{})
+	require.NoError(t, err)
+	h, err := d.AllocPinned(4096, cuda.AllocOptions{})
+	require.NoError(t, err)
+	sync, err := d.PrepareRDMA(p+100, 3996)
+	require.NoError(t, err)
+	require.Equal(t, cuda.SyncRange, sync)
+	require.True(t, soft.SyncMemops(p))
+	require.False(t, soft.SyncMemops(0))
+	sync, err = d.PrepareRDMA(h.Device, 4096)
+	require.NoError(t, err)
+	require.Equal(t, cuda.SyncNotNeeded, sync)
+	for what, bad := range map[string][2]uint64{"over the end": {uint64(p), 4097}, "nowhere": {0x1000, 1}, "past the end of addresses": {^uint64(0), 2}} {
+		_, err = d.PrepareRDMA(cuda.DevicePtr(bad[0]), bad[1])
+		require.ErrorIs(t, err, cuda.ErrInvalidValue, what)
+		require.ErrorContains(t, err, "not all of it is memory of the driver's")
+	}
+
+	v, err := d.Alloc(4096, cuda.AllocOptions{})
+	require.NoError(t, err)
+	require.NoError(t, soft.MakeVirtual(v))
+	require.ErrorIs(t, soft.MakeVirtual(0x1000), cuda.ErrNotFound)
+	old := open("cuCtxSetFlags") // CUDA 12.0
+	_, err = old.PrepareRDMA(v, 4096)
+	require.ErrorIs(t, err, cuda.ErrNotSupported)
+	require.ErrorContains(t, err, "no cuCtxSetFlags for the context")
+	require.Zero(t, soft.ContextFlags()&0x80)
+	sync, err = d.PrepareRDMA(v, 4096)
+	require.NoError(t, err)
+	require.Equal(t, cuda.SyncContext, sync)
+	require.False(t, soft.SyncMemops(v))
+	require.NotZero(t, soft.ContextFlags()&0x80, "CU_CTX_SYNC_MEMOPS")
+	sync, err = open("cuPointerSetAttribute").PrepareRDMA(p, 4096)
+	require.NoError(t, err)
+	require.Equal(t, cuda.SyncContext, sync)
 }
 
 func TestIdentity(t *testing.T) {

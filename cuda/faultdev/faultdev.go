@@ -35,12 +35,30 @@ type Call struct {
 // does not wake those that already wait in it.
 //
 // fail is asked by one goroutine at a time and must not use the device. Info,
-// Clock and Close never fail. The result implements [cuda.Watcher] if d does, and
-// other optional interfaces always: what d lacks is [cuda.ErrNotSupported].
+// Clock and Close never fail. The result implements [cuda.Watcher] and
+// [cuda.RDMADevice] if d does, and other optional interfaces always: what d lacks
+// is [cuda.ErrNotSupported].
 func Wrap(d cuda.Device, fail func(Call) error) cuda.Device {
 	f := &device{d: d, fail: fail, counts: map[key]int{}}
-	if w, ok := d.(cuda.Watcher); ok {
-		return &watched{f, w}
+	w, watches := d.(cuda.Watcher)
+	r, rdma := d.(cuda.RDMADevice)
+	switch {
+	case watches && rdma:
+		return struct {
+			*device
+			watcher
+			nic
+		}{f, watcher{f, w}, nic{f, r}}
+	case watches:
+		return struct {
+			*device
+			watcher
+		}{f, watcher{f, w}}
+	case rdma:
+		return struct {
+			*device
+			nic
+		}{f, nic{f, r}}
 	}
 	return f
 }
@@ -60,13 +78,35 @@ type device struct {
 	dead   error
 }
 
-type watched struct {
-	*device
+type watcher struct {
+	f *device
 	w cuda.Watcher
 }
 
 // Activity implements [cuda.Watcher].
-func (f *watched) Activity() uint64 { return f.w.Activity() + f.deaths.Load() }
+func (w watcher) Activity() uint64 { return w.w.Activity() + w.f.deaths.Load() }
+
+// nic implements [cuda.RDMADevice].
+type nic struct {
+	f *device
+	r cuda.RDMADevice
+}
+
+func (n nic) RDMA() cuda.RDMA { return n.r.RDMA() }
+
+func (n nic) PrepareRDMA(p cuda.DevicePtr, size uint64) (cuda.MemorySync, error) {
+	if err := n.f.method("PrepareRDMA"); err != nil {
+		return 0, err
+	}
+	return n.r.PrepareRDMA(p, size)
+}
+
+func (n nic) FlushRDMA() error {
+	if err := n.f.method("FlushRDMA"); err != nil {
+		return err
+	}
+	return n.r.FlushRDMA()
+}
 
 func (f *device) ask(c Call) error {
 	f.mu.Lock()

@@ -28,6 +28,7 @@ type Device struct {
 	// All that follows is the machine's: see [vtime.World].
 
 	mem       *Memory
+	nic       NIC
 	handles   uint64
 	order     []*stream // by age
 	streams   map[cuda.Stream]*stream

@@ -46,6 +46,11 @@ type Options struct {
 	// from a memory file then, of which pages are taken that are only read, too.
 	Shareable bool
 
+	// NICWritesLate keeps what a NIC writes ([Device.NIC]) from being visible to
+	// the device and to the host until [Device.FlushRDMA]: the worst that
+	// hardware may do that does not order such writes.
+	NICWritesLate bool
+
 	// Ran is told of every launch, copy and fill when it is over. It runs with
 	// the machine locked: it must not block nor call into the world or the
 	// device. nil: nobody is told.
@@ -122,6 +127,7 @@ func New(o Options) (*Device, error) {
 		functions: map[cuda.Function]*function{},
 		world:     o.World,
 		ran:       o.Ran,
+		nic:       NIC{keep: o.NICWritesLate},
 	}
 	var err error
 	if d.mem, err = newMemory(d, o); err != nil {
@@ -137,6 +143,7 @@ func New(o Options) (*Device, error) {
 		d.ownsWorld = true
 	}
 	d.costs = costs.Slow(slow)
+	d.nic.m = d.mem
 	d.mem.hbm = vtime.NewShared(d.world, "memory bandwidth", share)
 	d.toDevice.name, d.toHost.name = "host to device", "device to host"
 	d.unexplain = d.world.Explain(fmt.Sprintf("device %s", d.name), func(w io.Writer) { d.explain(w) })

@@ -336,6 +336,8 @@ func doCtxGetFlags(flags *C.uint) C.CUresult {
 	if c == nil {
 		return r
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	*flags = C.uint(c.flags)
 	return 0
 }

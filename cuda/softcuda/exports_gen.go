@@ -283,6 +283,14 @@ func kvg_soft_cuCtxGetFlags(p_flags *C.uint) C.CUresult {
 	return doCtxGetFlags(p_flags)
 }
 
+//export kvg_soft_cuCtxSetFlags
+func kvg_soft_cuCtxSetFlags(p_flags C.uint) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doCtxSetFlags(p_flags)
+}
+
 //export kvg_soft_cuCtxGetLimit
 func kvg_soft_cuCtxGetLimit(p_value *C.size_t, p_limit C.int) C.CUresult {
 	if r := forbidden(); r != 0 {

@@ -55,10 +55,13 @@ type rig struct {
 	busy    cuda.DevicePtr
 }
 
-func newRig(t *testing.T, mode loadgate.Mode) *rig {
+func newRig(t *testing.T, mode loadgate.Mode) *rig { return newRigOver(t, mode, sim.Options{}) }
+
+func newRigOver(t *testing.T, mode loadgate.Mode, o sim.Options) *rig {
 	world := vtime.NewReal(vtime.Options{}, slow)
 	t.Cleanup(func() { require.NoError(t, world.Close()) })
-	soft := add(t, sim.Options{World: world})
+	o.World = world
+	soft := add(t, o)
 	dev, err := driver.Open(driver.Options{Library: softcuda.Library{}, Device: soft.Ordinal(), Clock: world})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
@@ -83,7 +86,7 @@ func newRig(t *testing.T, mode loadgate.Mode) *rig {
 
 	fabric := softnic.New(world, softnic.Options{})
 	t.Cleanup(func() { require.NoError(t, fabric.Close()) })
-	r.agent, err = fabric.NewAgent("decode", soft.Sim().Memory())
+	r.agent, err = fabric.NewAgent("decode", soft.Sim().NIC())
 	require.NoError(t, err)
 	r.host = softnic.NewHostMemory(1 << 20)
 	for i := range r.host.Bytes() {
@@ -198,4 +201,22 @@ func TestGateOverDriver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// On a device that does not order what a NIC writes the gate has the driver
+// flush it, before anybody hears that it arrived.
+func TestGateFlushesOverDriver(t *testing.T) {
+	r := newRigOver(t, core.PerBlock, sim.Options{NICWritesLate: true})
+	ts, err := r.pool.Alloc(3, nil)
+	require.NoError(t, err)
+	h, err := r.gate.Hold(0, ts)
+	require.NoError(t, err)
+	require.NoError(t, r.gate.WaitTicket(bg, r.load(h, ts)))
+	require.True(t, r.all(ts, 0xAB))
+	report := r.gate.RDMA()
+	require.Equal(t, cuda.RDMA{Supported: true, NeedsFlush: true, CanFlush: true}, report.RDMA)
+	require.EqualValues(t, 1, report.Flushes)
+	require.Len(t, report.Memory, 1)
+	require.Equal(t, cuda.SyncRange, report.Memory[0].Sync)
+	require.NoError(t, r.gate.Drop(h))
 }

@@ -24,7 +24,9 @@ type allocation struct {
 	kind cuda.MemoryKind
 	host []byte // of pinned memory
 
-	opened bool // it is another process's
+	opened     bool // it is another process's
+	virtual    bool // of the virtual memory functions: see [Device.MakeVirtual]
+	syncMemops bool // the attribute
 }
 
 func (a allocation) release() error {
@@ -287,7 +289,12 @@ func pointerAttribute(value unsafe.Pointer, attribute int, p uint64, a allocatio
 		if set64(0); c != nil && a.kind == cuda.PinnedMemory {
 			set64(p)
 		}
-	case 6, 8: // synchronous memory operations, managed
+	case 6: // synchronous memory operations
+		*(*uint8)(value) = 0
+		if a.syncMemops {
+			*(*uint8)(value) = 1
+		}
+	case 8: // managed
 		*(*uint8)(value) = 0
 	case 9: // device
 		if set32(^uint32(0)); c != nil {
@@ -304,27 +311,6 @@ func pointerAttribute(value unsafe.Pointer, attribute int, p uint64, a allocatio
 		}
 	default:
 		return fail(cuda.ErrNotSupported)
-	}
-	return 0
-}
-
-// Copies are in order here whether they are asked to be or not.
-func doPointerSetAttribute(value unsafe.Pointer, attribute C.int, p C.CUdeviceptr) C.CUresult {
-	const syncMemops = 6
-	a, ok := find(uint64(p))
-	switch {
-	case !ok || a.kind != cuda.DeviceMemory:
-		return fail(cuda.ErrInvalidValue)
-	case attribute != syncMemops:
-		return fail(cuda.ErrNotSupported)
-	}
-	return 0
-}
-
-// What a NIC writes is visible at once.
-func doFlushGPUDirectRDMAWrites(target, scope C.int) C.CUresult {
-	if c, r := current(); c == nil {
-		return r
 	}
 	return 0
 }

@@ -40,6 +40,7 @@ extern CUresult kvg_soft_cuCtxCreate_v4(CUcontext *context, void *params, unsign
 extern CUresult kvg_soft_cuCtxDestroy_v2(CUcontext context);
 extern CUresult kvg_soft_cuCtxGetApiVersion(CUcontext context, unsigned int *version);
 extern CUresult kvg_soft_cuCtxGetFlags(unsigned int *flags);
+extern CUresult kvg_soft_cuCtxSetFlags(unsigned int flags);
 extern CUresult kvg_soft_cuCtxGetLimit(size_t *value, int limit);
 extern CUresult kvg_soft_cuCtxSetLimit(int limit, size_t value);
 extern CUresult kvg_soft_cuCtxGetCacheConfig(int *config);
@@ -233,6 +234,7 @@ static const struct {
 	{"cuCtxDestroy_v2", (void *)kvg_soft_cuCtxDestroy_v2},
 	{"cuCtxGetApiVersion", (void *)kvg_soft_cuCtxGetApiVersion},
 	{"cuCtxGetFlags", (void *)kvg_soft_cuCtxGetFlags},
+	{"cuCtxSetFlags", (void *)kvg_soft_cuCtxSetFlags},
 	{"cuCtxGetLimit", (void *)kvg_soft_cuCtxGetLimit},
 	{"cuCtxSetLimit", (void *)kvg_soft_cuCtxSetLimit},
 	{"cuCtxGetCacheConfig", (void *)kvg_soft_cuCtxGetCacheConfig},

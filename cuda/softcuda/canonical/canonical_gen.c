@@ -126,6 +126,9 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version) { return k
 extern CUresult kvg_soft_cuCtxGetFlags(unsigned int *flags);
 CUresult cuCtxGetFlags(unsigned int *flags) { return kvg_soft_cuCtxGetFlags(flags); }
 
+extern CUresult kvg_soft_cuCtxSetFlags(unsigned int flags);
+CUresult cuCtxSetFlags(unsigned int flags) { return kvg_soft_cuCtxSetFlags(flags); }
+
 extern CUresult kvg_soft_cuCtxGetLimit(size_t *value, int limit);
 CUresult cuCtxGetLimit(size_t *value, int limit) { return kvg_soft_cuCtxGetLimit(value, limit); }
 

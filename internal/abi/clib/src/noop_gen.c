@@ -160,6 +160,10 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version) { return 0
 CUresult cuCtxGetFlags(unsigned int *flags) { return 0; }
 #endif
 
+#ifndef KVG_WITHOUT_cuCtxSetFlags
+CUresult cuCtxSetFlags(unsigned int flags) { return 0; }
+#endif
+
 #ifndef KVG_WITHOUT_cuCtxGetLimit
 CUresult cuCtxGetLimit(size_t *value, int limit) { return 0; }
 #endif

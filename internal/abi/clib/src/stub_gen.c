@@ -158,6 +158,10 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version) { return 3
 CUresult cuCtxGetFlags(unsigned int *flags) { return 34; }
 #endif
 
+#ifndef KVG_WITHOUT_cuCtxSetFlags
+CUresult cuCtxSetFlags(unsigned int flags) { return 34; }
+#endif
+
 #ifndef KVG_WITHOUT_cuCtxGetLimit
 CUresult cuCtxGetLimit(size_t *value, int limit) { return 34; }
 #endif
