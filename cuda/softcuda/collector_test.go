@@ -71,7 +71,7 @@ func TestCollectorFreesNoMemory(t *testing.T) {
 		require.EqualValues(t, 0x5a, v)
 	}
 	runtime.GC()
-	time.Sleep(time.Millisecond) // cleanups, if there were any, run on their own
+	require.NoError(t, soft.Sim().Clock().Sleep(bg, time.Millisecond)) // cleanups, if there were any, run on their own
 	_, left := softcuda.Held()
 	require.Equal(t, allocated, left)
 }
