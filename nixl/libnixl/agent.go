@@ -30,7 +30,7 @@ type Agent struct {
 	kept *tracked
 
 	peersMu sync.Mutex   // adding, removing, losing peers; address
-	address *byte        // version of the own UCX address; nil: not asked yet
+	address *ownAddress  // over UCX; nil: not asked yet, or none
 	memMu   sync.Mutex   // registering and deregistering
 	life    sync.RWMutex // read: the native agent stays; write: it ends
 
@@ -68,7 +68,8 @@ type remote struct {
 	regions nixl.Registry
 	fetched bool // its metadata came by the library itself: regions are not known
 	keys    map[keyOf]string
-	name    []byte // with a zero byte
+	ucx     *ucxAddress // nil: none, or not known
+	name    []byte      // with a zero byte
 }
 
 func zeroEnded(name string) []byte { return append([]byte(name), 0) }

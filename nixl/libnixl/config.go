@@ -57,6 +57,10 @@ type Config struct {
 	// Backends are made with the agent; nil means UCX with its defaults.
 	Backends []BackendConfig
 
+	// RequireSeal refuses metadata without the checksum that this binding puts
+	// into its own. Peers of other bindings are then not met.
+	RequireSeal bool
+
 	// Overlap, if not nil, is told of registered regions that share bytes. It
 	// is called by the goroutine that registers, without locks held.
 	Overlap func(nixl.Overlap)

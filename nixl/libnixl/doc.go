@@ -15,9 +15,10 @@
 //   - Equal registrations confuse it. Regions are counted and go down once.
 //   - It follows pointers in requests whose memory or peer is gone. Their
 //     native requests are released first; posting them is refused.
-//   - A blob is trusted. What [Agent.AddPeer] gets is parsed here first
-//     ([ParseMetadata]): its form, its checksum if it has one, and the version
-//     of UCX addresses are checked. See below for what is not.
+//   - A blob is trusted, and UCX follows addresses and keys without bounds. What
+//     [Agent.AddPeer] gets is parsed here first ([ParseMetadata]): its form, its
+//     checksum if it has one, and without one the addresses and keys of UCX. See
+//     below for what is not.
 //   - It replaces signal handlers that Go needs. They are put back after each
 //     call that loads code ([Library.RestoredSignals]).
 //   - Its C ABI has one code for many errors: see below.
@@ -30,9 +31,15 @@
 //     process: what [Agent.FetchPeer] asks for and others [Agent.Publish] is
 //     parsed by the library alone. Where that can not be trusted, exchange
 //     [Agent.Metadata] by other means and use AddPeer.
-//   - So can a blob without a checksum, from another binding, whose addresses or
-//     keys are damaged behind the first byte, and any blob made to do harm: a
-//     checksum is no signature.
+//   - Metadata of other bindings has no checksum, and damage that leaves its form
+//     right is not seen. In an address or a key it costs a transport or makes
+//     another one preferred: with every value of every byte of both tried over
+//     shared memory, TCP and CMA, no process ended. Of transports for InfiniBand and
+//     GPUs only the lengths are checked, and other backends' part not at all. The
+//     address of a region has no form: transfers then use other memory of the
+//     peer, and over TCP, where the peer follows it, the peer can end. Set
+//     [Config.RequireSeal] where all peers are of this binding. A checksum is no
+//     signature: it does not keep out what is made to do harm.
 //   - The library has no cancel: a posted transfer ends by itself or not at all.
 //     [Transfer.Cancel] of one in flight keeps its notification back and names
 //     its end; its bytes all move. Who needs it no more cancels it, hands it to

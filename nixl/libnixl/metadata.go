@@ -13,7 +13,7 @@ import (
 // own. The library trusts a blob: AddPeer reads it here first, so that one which
 // is not well formed never reaches C++, and so that memory which the peer did
 // not register is refused by name. What the backends put into it (addresses,
-// keys) goes on unread, but for the version of UCX addresses.
+// keys) is opaque here; AddPeer reads that of UCX.
 type Metadata struct {
 	Agent       string
 	Connections []Connection // empty in a partial blob without them
@@ -23,7 +23,7 @@ type Metadata struct {
 
 // Sealed reports whether the blob carries a checksum, which those of this
 // binding do: it is as it was made. An unsealed blob is known to be well formed
-// only, and what its backends put into it is beyond checking.
+// only.
 func (m *Metadata) Sealed() bool { return m.sealed }
 
 // Connection is how one backend of the agent is reached.

@@ -157,3 +157,16 @@ func FuzzParseMetadata(f *testing.F) {
 		}
 	})
 }
+
+func TestRequireSeal(t *testing.T) {
+	a, b := agent(t, "decode", Config{RequireSeal: true}), agent(t, "prefill", Config{})
+	sealed, err := b.Metadata()
+	require.NoError(t, err)
+	plain, _, err := b.d.metadata(b.h)
+	require.NoError(t, err)
+	_, err = a.AddPeer(plain)
+	quiet(t, err, nixl.ErrInvalid)
+	require.ErrorContains(t, err, "no checksum")
+	_, err = a.AddPeer(sealed)
+	require.NoError(t, err)
+}

@@ -14,9 +14,13 @@ import (
 // only forget the peer and learn it anew, so this is refused with
 // [nixl.ErrBusy] while transfers with it are in flight; its generation stays. A
 // blob of a life that another one followed is refused with [nixl.ErrStalePeer].
-// A partial blob without connections adds regions to a known peer. A blob with
-// a UCX address of another version than the agent's own is refused with
-// [nixl.ErrInvalid]; both sides need the same UCX_ADDRESS_VERSION.
+// A partial blob without connections adds regions to a known peer.
+//
+// A blob that is not well formed, whose checksum does not hold, or whose UCX
+// address is of another version than the agent's own is refused with
+// [nixl.ErrInvalid]; both sides need the same UCX_ADDRESS_VERSION. In one without
+// a checksum the UCX address and each key must be as UCX 1.18 to 1.23 writes
+// them; the error says which byte is not.
 func (a *Agent) AddPeer(metadata []byte) (nixl.Peer, error) {
 	const op = "add peer"
 	a.peersMu.Lock()
@@ -32,7 +36,11 @@ func (a *Agent) AddPeer(metadata []byte) (nixl.Peer, error) {
 	if m.Agent == a.name {
 		return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the metadata is the agent's own")
 	}
-	if err := a.checkAddresses(op, m); err != nil {
+	if a.cfg.RequireSeal && !m.sealed {
+		return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the metadata has no checksum")
+	}
+	ucx, err := a.checkUCX(op, m)
+	if err != nil {
 		return nixl.Peer{}, err
 	}
 	regions, err := m.registry()
@@ -42,11 +50,11 @@ func (a *Agent) AddPeer(metadata []byte) (nixl.Peer, error) {
 	if m.life() == "" {
 		return a.extend(op, m, metadata)
 	}
-	return a.meet(op, m, regions, metadata)
+	return a.meet(op, m, ucx, regions, metadata)
 }
 
 // meet handles a blob with connections. The caller holds peersMu.
-func (a *Agent) meet(op string, m *Metadata, regions nixl.Registry, blob []byte) (nixl.Peer, error) {
+func (a *Agent) meet(op string, m *Metadata, ucx *ucxAddress, regions nixl.Registry, blob []byte) (nixl.Peer, error) {
 	life := m.life()
 	a.mu.Lock()
 	if a.fetching[m.Agent] {
@@ -103,7 +111,7 @@ func (a *Agent) meet(op string, m *Metadata, regions nixl.Registry, blob []byte)
 		}
 		a.past[m.Agent][was.life] = true
 	}
-	a.remotes[m.Agent] = &remote{peer: p, life: life, regions: regions, keys: keys, name: zeroEnded(m.Agent)}
+	a.remotes[m.Agent] = &remote{peer: p, life: life, regions: regions, keys: keys, ucx: ucx, name: zeroEnded(m.Agent)}
 	return p, nil
 }
 
