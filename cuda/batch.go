@@ -71,9 +71,10 @@ type Geometry struct {
 // streams in one batch are a programming error, and panic. A Batch is for one
 // goroutine.
 type Batch struct {
-	commands []Command
-	arena    []byte
-	streams  []Stream
+	commands   []Command
+	arena      []byte
+	streams    []Stream
+	uncaptured bool
 }
 
 // Reset empties the batch and keeps its memory.
@@ -99,7 +100,7 @@ func (b *Batch) Streams() []Stream { return b.streams }
 // Part returns the commands from..to-1 as a batch that shares b's memory: it is
 // valid until b changes, and nothing may be added to it.
 func (b *Batch) Part(from, to int) Batch {
-	return Batch{commands: b.commands[from:to:to], arena: b.arena, streams: b.streams}
+	return Batch{commands: b.commands[from:to:to], arena: b.arena, streams: b.streams, uncaptured: b.uncaptured}
 }
 
 func (b *Batch) add(s Stream, op Op) *Command {

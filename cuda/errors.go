@@ -44,8 +44,15 @@ const (
 	ErrLaunchFailed     Code = 719 // a kernel ended for a reason of no other code; sticky
 	ErrNotPermitted     Code = 800 // the call may not be made now, as during a capture
 	ErrNotSupported     Code = 801 // the device, driver or back end can not do it
-	ErrCaptureInvalid   Code = 901 // an earlier call spoiled the capture of the stream
 	ErrStreamCapturing  Code = 900 // the call may not be made while the stream is captured
+	ErrCaptureInvalid   Code = 901 // an earlier call spoiled the capture of the stream
+	ErrCaptureMerge     Code = 902 // two captures would become one
+	ErrCaptureUnmatched Code = 903 // the capture was begun on another stream
+	ErrCaptureUnjoined  Code = 904 // the first stream does not wait for all that joined the capture
+	ErrCaptureIsolation Code = 905 // captured work would depend on work that is not
+	ErrCaptureImplicit  Code = 906 // the legacy default stream would depend on captured work
+	ErrCapturedEvent    Code = 907 // the event was last recorded in a capture
+	ErrCaptureThread    Code = 908 // the capture was begun by another thread
 	ErrUnknown          Code = 999 // an error inside the driver
 )
 
@@ -65,8 +72,16 @@ var codeNames = map[Code]string{
 	ErrMisaligned: "CUDA_ERROR_MISALIGNED_ADDRESS", ErrInvalidAddrSpace: "CUDA_ERROR_INVALID_ADDRESS_SPACE",
 	ErrInvalidPC: "CUDA_ERROR_INVALID_PC", ErrLaunchFailed: "CUDA_ERROR_LAUNCH_FAILED",
 	ErrNotPermitted: "CUDA_ERROR_NOT_PERMITTED", ErrNotSupported: "CUDA_ERROR_NOT_SUPPORTED",
-	ErrStreamCapturing: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
-	ErrCaptureInvalid:  "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", ErrUnknown: "CUDA_ERROR_UNKNOWN",
+	ErrStreamCapturing:  "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+	ErrCaptureInvalid:   "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+	ErrCaptureMerge:     "CUDA_ERROR_STREAM_CAPTURE_MERGE",
+	ErrCaptureUnmatched: "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
+	ErrCaptureUnjoined:  "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
+	ErrCaptureIsolation: "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+	ErrCaptureImplicit:  "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+	ErrCapturedEvent:    "CUDA_ERROR_CAPTURED_EVENT",
+	ErrCaptureThread:    "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
+	ErrUnknown:          "CUDA_ERROR_UNKNOWN",
 }
 
 // String returns CUDA's name of the code, or its number where it has no name

@@ -32,8 +32,13 @@ type batchMark struct {
 	cmd  int // index of the record command
 }
 
-// NewBatch returns an empty batch.
-func (r *Registry) NewBatch() *Batch { return &Batch{r: r} }
+// NewBatch returns an empty batch. A captured mark would never fire, so Submit
+// refuses streams that are being captured, with [cuda.ErrStreamCapturing].
+func (r *Registry) NewBatch() *Batch {
+	b := &Batch{r: r}
+	b.raw.RefuseCapture()
+	return b
+}
 
 // Raw returns the batch of commands, for launches, copies and fills. Its Reset
 // must not be called.

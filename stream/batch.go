@@ -60,6 +60,11 @@ func (b *Batch) Fill32(s *Stream, dst cuda.DevicePtr, v uint32, n uint64) {
 	b.b.Raw().Fill32(b.handle(cuda.OpFill, s), dst, v, n)
 }
 
+// LaunchGraph adds a launch of a graph; see [cuda.Batch.LaunchGraph].
+func (b *Batch) LaunchGraph(s *Stream, x cuda.GraphExec) {
+	b.b.Raw().LaunchGraph(b.handle(cuda.OpGraph, s), x)
+}
+
 // Record adds a mark and returns its fence; see [event.Batch.Record].
 // For no stream the fence is lost.
 func (b *Batch) Record(s *Stream) event.Fence {

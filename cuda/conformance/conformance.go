@@ -29,7 +29,7 @@ type Behaviour func(t *testing.T, d cuda.Device)
 func Behaviours() map[string]Behaviour {
 	all := map[string]Behaviour{}
 	for _, table := range []map[string]Behaviour{streamBehaviours, eventBehaviours, memoryBehaviours, submitBehaviours, launchBehaviours,
-		ipcBehaviours} {
+		ipcBehaviours, graphBehaviours, captureBehaviours} {
 		for name, b := range table {
 			if all[name] != nil {
 				panic("conformance: two behaviours are called " + name)

@@ -19,6 +19,7 @@ typedef uint64_t CUstream;
 typedef uint64_t CUevent;
 typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
+typedef uint64_t CUgraphNode;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
 typedef struct { char bytes[64]; } CUipcMemHandle;
@@ -81,7 +82,11 @@ typedef struct {
 	CUresult (*cuLaunchHostFunc)(CUstream stream, CUhostFn fn, void *arg);
 	CUresult (*cuStreamBeginCapture_v2)(CUstream stream, int mode);
 	CUresult (*cuStreamEndCapture)(CUstream stream, CUgraph *graph);
-	CUresult (*cuGraphLaunch)(CUgraphExec graph, CUstream stream);
+	CUresult (*cuGraphGetNodes)(CUgraph graph, CUgraphNode *nodes, size_t *n);
+	CUresult (*cuGraphInstantiateWithFlags)(CUgraphExec *exec, CUgraph graph, uint64_t flags);
+	CUresult (*cuGraphLaunch)(CUgraphExec exec, CUstream stream);
+	CUresult (*cuGraphDestroy)(CUgraph graph);
+	CUresult (*cuGraphExecDestroy)(CUgraphExec exec);
 	CUresult (*cuEventCreate)(CUevent *event, unsigned int flags);
 	CUresult (*cuEventDestroy_v2)(CUevent event);
 	CUresult (*cuEventRecord)(CUevent event, CUstream stream);
@@ -90,6 +95,6 @@ typedef struct {
 	CUresult (*kvgateSimulated)(int *simulated);
 } kvg_table;
 
-enum { KVG_SLOTS = 61 };
+enum { KVG_SLOTS = 65 };
 
 #endif

@@ -218,8 +218,11 @@ kvg_result kvg_record(kvg_device *d, uint64_t event, uint64_t stream_handle) {
 		kvg_entry *s = kvg_find(d, KVG_STREAM, stream_handle);
 		int status = 0;
 		if (!s) r = kvg_refuse(KVG_BAD_STREAM);
-		else if (s->flags & KVG_FOREIGN) r = kvg_from(d->t.cuStreamIsCapturing(s->raw, &status));
-		if (r.why == KVG_OK && status) r = kvg_refuse(KVG_CAPTURING);
+		else r = kvg_from(d->t.cuStreamIsCapturing(s->raw, &status));
+		// A capture of someone else's is not spoiled; one of our own is, by what
+		// spoils it without us.
+		if (r.why == KVG_OK && status && s->flags & KVG_FOREIGN) r = kvg_refuse(KVG_CAPTURING);
+		else if (r.why == KVG_OK && status) r = kvg_from(d->t.cuStreamSynchronize(s->raw));
 		if (r.why == KVG_OK) r = kvg_from(d->t.cuEventRecord(event, s->raw));
 	});
 }

@@ -3,7 +3,7 @@
 package driver
 
 /*
-#include "driver.h"
+#include "graph.h"
 */
 import "C"
 
@@ -129,7 +129,8 @@ var reasons = map[C.int32_t]struct {
 	C.KVG_BAD_VALUE:        {cuda.ErrInvalidValue, "value does not fit the element"},
 	C.KVG_BAD_ELEMENT:      {cuda.ErrInvalidValue, "no such element size"},
 	C.KVG_MISALIGNED:       {cuda.ErrInvalidValue, "destination is not aligned to the element"},
-	C.KVG_CAPTURING:        {cuda.ErrStreamCapturing, "an adopted stream is capturing"},
+	C.KVG_CAPTURING:        {cuda.ErrStreamCapturing, "a stream is capturing"},
+	C.KVG_BAD_GRAPH:        {cuda.ErrInvalidHandle, "no such executable graph"},
 	C.KVG_BAD_WORD:         {cuda.ErrInvalidValue, "no aligned word of pinned memory"},
 	C.KVG_EMPTY_MARK:       {cuda.ErrInvalidValue, "the mark asks for nothing"},
 	C.KVG_BAD_MEMORY:       {cuda.ErrInvalidValue, "not all of it is memory of the driver's"},
@@ -168,6 +169,9 @@ func (d *Device) destroy() error {
 	defer d.mu.Unlock()
 	if d.dead.Load() == nil {
 		for _, raw := range d.handles[C.KVG_STREAM].own() {
+			C.kvg_abandon_capture(d.c, raw)
+		}
+		for _, raw := range d.handles[C.KVG_STREAM].own() {
 			check("synchronise stream", C.kvg_sync_stream(d.c, raw))
 		}
 	}
@@ -175,6 +179,12 @@ func (d *Device) destroy() error {
 		check("stop watching", w.stop())
 	}
 	if d.dead.Load() == nil {
+		for _, raw := range d.handles[C.KVG_GRAPH_EXEC].own() {
+			check("destroy executable graph", C.kvg_free_exec(d.c, raw))
+		}
+		for _, raw := range d.handles[C.KVG_GRAPH].own() {
+			check("destroy graph", C.kvg_free_graph(d.c, raw))
+		}
 		for _, raw := range d.handles[C.KVG_STREAM].own() {
 			check("destroy stream", C.kvg_free_stream(d.c, raw))
 		}

@@ -8,7 +8,7 @@
 
 // A handle is kind << 56 | generation << 32 | index. Entries never move, so
 // that a lookup takes no lock; one whose handle differs is dead.
-enum { KVG_STREAM = 1, KVG_EVENT, KVG_MODULE, KVG_FUNCTION, KVG_KINDS };
+enum { KVG_STREAM = 1, KVG_EVENT, KVG_MODULE, KVG_FUNCTION, KVG_GRAPH, KVG_GRAPH_EXEC, KVG_KINDS };
 enum { KVG_CHUNK = 1024, KVG_CHUNKS = 4096 };
 enum { KVG_FOREIGN = 1 };
 
@@ -30,6 +30,7 @@ typedef struct {
 	uint64_t copies; // raw stream of the blocking copies
 	kvg_entry *chunks[KVG_KINDS][KVG_CHUNKS];
 	kvg_wake *wake; // NULL: nobody is told of marks
+	int64_t captures; // of streams of the device's own, under way
 	int pinned_lock;
 	int pinned_len, pinned_cap;
 	kvg_range *pinned;
@@ -60,7 +61,7 @@ enum {
 	KVG_OK, KVG_DRIVER, KVG_CONTEXT, KVG_MISSING, KVG_BAD_STREAM_INDEX, KVG_BAD_STREAM, KVG_BAD_EVENT,
 	KVG_BAD_FUNCTION, KVG_BAD_ARGS, KVG_BAD_ARENA, KVG_BAD_OP, KVG_BAD_SOURCE, KVG_BAD_DESTINATION,
 	KVG_BAD_VALUE, KVG_BAD_ELEMENT, KVG_MISALIGNED, KVG_CAPTURING, KVG_BAD_WORD, KVG_EMPTY_MARK,
-	KVG_BAD_MEMORY
+	KVG_BAD_MEMORY, KVG_BAD_GRAPH
 };
 
 typedef struct {
@@ -78,8 +79,9 @@ void kvg_entry_drop(kvg_device *d, uint64_t handle);
 int kvg_pinned_add(kvg_device *d, uint64_t base, uint64_t size);
 void kvg_pinned_remove(kvg_device *d, uint64_t base);
 
+// With uncaptured set no stream may be captured, else none that is foreign.
 kvg_result kvg_submit(kvg_device *d, const kvg_command *cmds, uint32_t n, uint8_t *arena, uint64_t arena_len,
-	const uint64_t *streams, uint32_t nstreams);
+	const uint64_t *streams, uint32_t nstreams, int uncaptured);
 kvg_result kvg_poll(kvg_device *d, kvg_mark *marks, uint32_t n);
 
 // Calls that need the context, one crossing each.

@@ -64,6 +64,10 @@ static kvg_result command(kvg_device *d, const kvg_command *c, CUstream s, uint8
 	case OP_WAIT_EVENT:
 		if (!(e = kvg_find(d, KVG_EVENT, c->a))) return kvg_refuse(KVG_BAD_EVENT);
 		return kvg_from(d->t.cuStreamWaitEvent(s, e->raw, 0));
+	case OP_GRAPH:
+		if (!d->t.cuGraphLaunch) return kvg_refuse(KVG_MISSING);
+		if (!(e = kvg_find(d, KVG_GRAPH_EXEC, c->a))) return kvg_refuse(KVG_BAD_GRAPH);
+		return kvg_from(d->t.cuGraphLaunch(e->raw, s));
 	case OP_WRITE_WORD:
 		if (!d->t.cuStreamWriteValue32_v2) return kvg_refuse(KVG_MISSING);
 		if (c->a % 4 || !in_one_allocation(d, c->a, 4)) return kvg_refuse(KVG_BAD_DESTINATION);
@@ -76,33 +80,43 @@ static kvg_result command(kvg_device *d, const kvg_command *c, CUstream s, uint8
 	return kvg_refuse(KVG_BAD_OP);
 }
 
+static kvg_result captured(kvg_device *d, CUstream s) {
+	int status = 0;
+	kvg_result r = kvg_from(d->t.cuStreamIsCapturing(s, &status));
+	return r.why == KVG_OK && status ? kvg_refuse(KVG_CAPTURING) : r;
+}
+
 // Work must not find its way into a capture that someone else has begun on a
-// stream of theirs.
-static kvg_result capturing(kvg_device *d, const uint64_t *streams, uint32_t n) {
+// stream of theirs, nor into one of this device's own where that is not wanted.
+static kvg_result capturing(kvg_device *d, const uint64_t *streams, uint32_t n, int uncaptured) {
+	int own = uncaptured && __atomic_load_n(&d->captures, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < n; i++) {
 		kvg_entry *s = kvg_find(d, KVG_STREAM, streams[i]);
-		if (!s || !(s->flags & KVG_FOREIGN)) continue;
-		int status = 0;
-		kvg_result r = kvg_from(d->t.cuStreamIsCapturing(s->raw, &status));
-		if (r.why == KVG_OK && status) r = kvg_refuse(KVG_CAPTURING);
+		if (!s || !(own || s->flags & KVG_FOREIGN)) continue;
+		kvg_result r = captured(d, s->raw);
 		if (r.why != KVG_OK) return r;
 	}
 	return kvg_refuse(KVG_OK);
 }
 
+// What tells of a mark must not be captured with it.
+static int in_capture(kvg_device *d, CUstream s) {
+	return __atomic_load_n(&d->captures, __ATOMIC_RELAXED) && captured(d, s).why != KVG_OK;
+}
+
 kvg_result kvg_submit(kvg_device *d, const kvg_command *cmds, uint32_t n, uint8_t *arena, uint64_t arena_len,
-	const uint64_t *streams, uint32_t nstreams) {
+	const uint64_t *streams, uint32_t nstreams, int uncaptured) {
 	kvg_scope scope;
 	kvg_result r = kvg_enter(d, &scope);
 	if (r.why != KVG_OK) return r;
-	r = capturing(d, streams, nstreams);
+	r = capturing(d, streams, nstreams, uncaptured);
 	kvg_wake *wake = __atomic_load_n(&d->wake, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; r.why == KVG_OK && i < n; i++) {
 		const kvg_command *c = &cmds[i];
 		kvg_entry *s = c->stream < nstreams ? kvg_find(d, KVG_STREAM, streams[c->stream]) : NULL;
 		if (s) {
 			r = command(d, c, s->raw, arena, arena_len);
-			if (wake && c->op == OP_RECORD && r.why == KVG_OK)
+			if (wake && c->op == OP_RECORD && r.why == KVG_OK && !in_capture(d, s->raw))
 				kvg_wake_mark(wake, s->raw, (uint32_t)streams[c->stream]);
 		} else {
 			r = kvg_refuse(c->stream < nstreams ? KVG_BAD_STREAM : KVG_BAD_STREAM_INDEX);

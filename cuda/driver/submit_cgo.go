@@ -39,9 +39,13 @@ func (d *Device) Submit(b *cuda.Batch) error {
 	if len(commands) == 0 {
 		return nil
 	}
+	uncaptured := C.int(0)
+	if b.RefusesCapture() {
+		uncaptured = 1
+	}
 	r := C.kvg_submit(d.c, (*C.kvg_command)(unsafe.Pointer(unsafe.SliceData(commands))), C.uint32_t(len(commands)),
 		(*C.uint8_t)(unsafe.SliceData(arena)), C.uint64_t(len(arena)),
-		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(streams))), C.uint32_t(len(streams)))
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(streams))), C.uint32_t(len(streams)), uncaptured)
 	if r.why == C.KVG_OK {
 		return nil
 	}
@@ -65,6 +69,8 @@ func (d *Device) detail(c *cuda.Command, r C.kvg_result) string {
 		return "cuStreamWriteValue32_v2"
 	case r.why == C.KVG_MISSING && c.Op == cuda.OpWaitWord:
 		return "cuStreamWaitValue32_v2"
+	case r.why == C.KVG_MISSING && c.Op == cuda.OpGraph:
+		return "cuGraphLaunch"
 	case c.Op == cuda.OpLaunch:
 		return fmt.Sprintf("function %#x, grid %d, block %d, %d bytes of shared memory, %d bytes of arguments",
 			c.A, c.Grid, c.Block, c.Shared, c.Len)

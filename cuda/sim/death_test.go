@@ -180,7 +180,7 @@ func TestCloseWakesWaits(t *testing.T) {
 func TestReservedCommandsAreRefusedByName(t *testing.T) {
 	r := newRig(t, Options{})
 	s := r.stream("s")
-	for _, op := range []cuda.Op{cuda.OpWriteWord, cuda.OpWaitWord, cuda.OpGraph, cuda.OpSignal} {
+	for _, op := range []cuda.Op{cuda.OpWriteWord, cuda.OpWaitWord, cuda.OpSignal} {
 		var b cuda.Batch
 		b.Fill8(s, r.alloc("p", 64), 1, 64)
 		b.Commands()[0].Op = op

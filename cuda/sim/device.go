@@ -35,6 +35,9 @@ type Device struct {
 	events    map[cuda.Event]*event
 	modules   map[cuda.Module]*module
 	functions map[cuda.Function]*function
+	graphs    map[cuda.Graph][]*node
+	execs     map[cuda.GraphExec]*handedExec
+	captures  []*capture // under way
 
 	resident         int // grids
 	held             []*task
@@ -146,6 +149,8 @@ const (
 	kindEvent
 	kindModule
 	kindFunction
+	kindGraph
+	kindGraphExec
 )
 
 func (d *Device) handle(kind uint64) uint64 {
@@ -315,6 +320,7 @@ func (d *Device) DestroyStream(h cuda.Stream) error {
 	}
 	delete(d.streams, h)
 	s.destroyed = true
+	s.forgetCapture()
 	s.forget()
 	return nil
 }

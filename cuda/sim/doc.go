@@ -17,6 +17,11 @@
 //   - Accesses outside live allocations are told, with the allocation's name;
 //     addresses are never used twice, so use after free is told too. A kernel
 //     that does it leaves the device dead, as on hardware.
+//   - A captured stream's commands become nodes of a graph. Launched, they run in
+//     the order of their dependencies, side by side where there is none, behind
+//     what is in the stream and behind earlier launches of the graph. What looks
+//     at captured work as if it ran is refused with CUDA's code, and spoils the
+//     capture.
 //
 // Device memory is mapped memory at addresses of its own. With
 // Options.Shareable other processes can open it: see [cuda.IPC].
@@ -26,6 +31,9 @@
 // for bandwidth alone; a kernel's time comes from the bytes it moves, not from
 // what it computes, unless a model declares a time; caches do not exist.
 //
-// Not there yet, and refused with [cuda.ErrNotSupported]: graphs, stream
-// capture, value writes and waits, host functions, managed and pageable memory.
+// A capture's mode has no effect: the simulator knows no threads, and calls of
+// this interface count as relaxed.
+//
+// Not there yet, and refused with [cuda.ErrNotSupported]: value writes and
+// waits, host functions, managed and pageable memory.
 package sim

@@ -125,6 +125,8 @@ func New(o Options) (*Device, error) {
 		events:    map[cuda.Event]*event{},
 		modules:   map[cuda.Module]*module{},
 		functions: map[cuda.Function]*function{},
+		graphs:    map[cuda.Graph][]*node{},
+		execs:     map[cuda.GraphExec]*handedExec{},
 		world:     o.World,
 		ran:       o.Ran,
 		nic:       NIC{keep: o.NICWritesLate},

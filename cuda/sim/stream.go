@@ -20,6 +20,10 @@ type command struct {
 	b      uint64
 	c      uint64
 	fn     *function     // of a launch
+	exec   *graphExec    // of a graph launch
+	nodes  []*node       // of one that is captured
+	lane   int           // of the graph, that the launch waits for
+	begun  bool          // the graph's nodes are in its lanes
 	args   []byte        // of a launch
 	on     *stream       // a wait: for that stream
 	until  uint64        // to have completed so many commands
@@ -46,6 +50,9 @@ type stream struct {
 	waiters   []*stream     // whose heads wait for this one
 	destroyed bool
 
+	capture *capture // nil: commands run
+	tips    []int    // the nodes that the next one depends on
+
 	// Bound once, so that planning an event allocates nothing.
 	startFn, recordFn, resumeFn func()
 	room                        roomCond
@@ -58,7 +65,19 @@ func (d *Device) newStream(name string, high bool) *stream {
 	return s
 }
 
+// push accepts a command: at the end of the stream, or as a node of its
+// capture.
 func (s *stream) push(op cuda.Op) *command {
+	s.d.commands[op]++
+	if s.capture != nil {
+		return s.capture.add(s, op)
+	}
+	c := s.enqueue(op)
+	s.d.stats.MaxQueued = max(s.d.stats.MaxQueued, s.len)
+	return c
+}
+
+func (s *stream) enqueue(op cuda.Op) *command {
 	if s.len == len(s.queue) {
 		q := make([]command, max(16, 2*len(s.queue)))
 		for i := range s.len {
@@ -69,8 +88,6 @@ func (s *stream) push(op cuda.Op) *command {
 	c := &s.queue[(s.head+s.len)%len(s.queue)]
 	s.len++
 	s.issued++
-	s.d.commands[op]++
-	s.d.stats.MaxQueued = max(s.d.stats.MaxQueued, s.len)
 	*c = command{op: op, args: c.args[:0], seen: s.d.world.Time()}
 	return c
 }
@@ -95,6 +112,9 @@ func (s *stream) advance() {
 		}
 		s.busy = true
 		d.world.At(max(now, s.ready), "wait is over", s.resumeFn)
+	case cuda.OpGraph:
+		s.busy = true
+		d.world.At(max(now, s.ready), "graph", s.resumeFn)
 	case cuda.OpLaunch:
 		s.busy = true
 		d.world.At(max(c.seen+d.costs.LaunchLatency, s.ready+d.costs.KernelGap), "launch", s.startFn)
@@ -104,11 +124,16 @@ func (s *stream) advance() {
 	}
 }
 
-// resume ends a wait at the head.
+// resume ends a wait at the head, or of the head.
 func (s *stream) resume() {
-	if !s.d.stopped() {
-		s.complete()
+	if s.d.stopped() {
+		return
 	}
+	if s.queue[s.head].op == cuda.OpGraph {
+		s.stepGraph()
+		return
+	}
+	s.complete()
 }
 
 func (s *stream) recorded() {
@@ -129,7 +154,7 @@ func (s *stream) complete() {
 	if c.op != cuda.OpRecord && c.op != cuda.OpWaitEvent {
 		s.ready = d.world.Time()
 	}
-	c.fn, c.on = nil, nil
+	c.fn, c.on, c.exec, c.nodes = nil, nil, nil, nil
 	s.head = (s.head + 1) % len(s.queue)
 	s.len--
 	s.busy = false
@@ -170,6 +195,14 @@ func (s *stream) explain(w io.Writer) {
 	default:
 		fmt.Fprintln(w, "has not started")
 	}
+	if c.begun {
+		for i, l := range c.exec.lanes {
+			if l.len > 0 {
+				fmt.Fprintf(w, "  lane %d of the graph in", i)
+				l.explain(w)
+			}
+		}
+	}
 }
 
 func (c *command) String() string {
@@ -182,6 +215,8 @@ func (c *command) String() string {
 		return fmt.Sprintf("copy of %d bytes from %#x to %#x", c.c, c.b, c.a)
 	case cuda.OpFill:
 		return fmt.Sprintf("fill of %d bytes at %#x", c.c<<c.flags, c.a)
+	case cuda.OpGraph:
+		return fmt.Sprintf("launch of a %s", c.exec)
 	}
 	return c.op.String()
 }
@@ -206,8 +241,10 @@ func (c *roomCond) String() string { return fmt.Sprintf("room for a launch in %s
 // event is the newest record of an event: a place in a stream. on is nil while
 // there was none.
 type event struct {
-	on    *stream
-	until uint64
+	on      *stream
+	until   uint64
+	capture *capture // of the record; nil: it was none, or there was no record
+	tips    []int    // the nodes that the record covers
 }
 
 func (e *event) fired() bool { return e.on == nil || e.on.completed.Load() >= e.until }

@@ -32,11 +32,30 @@ func (d *Device) Submit(b *cuda.Batch) error {
 		}
 		return d.submitError(b, 0, err)
 	}
+	err := d.wanted(b)
 	d.world.Exit()
 	commands := b.Commands()
+	if err != nil && len(commands) > 0 {
+		return d.submitError(b, 0, err)
+	}
 	for i := range commands {
 		if err := d.submit(b, &commands[i]); err != nil {
 			return d.submitError(b, i, err)
+		}
+	}
+	return nil
+}
+
+// wanted refuses a batch that does not want to be captured.
+func (d *Device) wanted(b *cuda.Batch) error {
+	if !b.RefusesCapture() || len(d.captures) == 0 {
+		return nil
+	}
+	for _, h := range b.Streams() {
+		if s := d.streams[h]; s != nil {
+			if err := s.capturing("submit", true); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -62,6 +81,8 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		cost = d.costs.Fill
 	case cuda.OpWaitEvent:
 		cost = d.costs.WaitEvent
+	case cuda.OpGraph:
+		cost = d.graphCost(cuda.GraphExec(c.A))
 	}
 	if err := d.enter(c.Op.String(), cost); err != nil {
 		return err
@@ -76,6 +97,9 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 	if s == nil {
 		return badHandle(op, "stream", uint64(h))
 	}
+	if err := s.capturing(op, b.RefusesCapture()); err != nil {
+		return err
+	}
 	switch c.Op {
 	case cuda.OpLaunch:
 		return d.submitLaunch(b, c, s)
@@ -88,6 +112,10 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		if e == nil {
 			return badHandle(op, "event", c.A)
 		}
+		if s.captureRecord(e) {
+			d.commands[c.Op]++
+			return nil
+		}
 		n := s.push(c.Op)
 		n.a = c.A
 		e.on, e.until = s, s.issued
@@ -96,10 +124,18 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		if e == nil {
 			return badHandle(op, "event", c.A)
 		}
+		if taken, err := s.captureWait(op, e); taken {
+			if err == nil {
+				d.commands[c.Op]++
+			}
+			return err
+		}
 		n := s.push(c.Op)
 		n.a = c.A
 		n.on, n.until = e.on, e.until
-	case cuda.OpWriteWord, cuda.OpWaitWord, cuda.OpGraph, cuda.OpSignal:
+	case cuda.OpGraph:
+		return d.submitGraph(c, s)
+	case cuda.OpWriteWord, cuda.OpWaitWord, cuda.OpSignal:
 		return &cuda.Error{Code: cuda.ErrNotSupported, Op: op, Detail: "simulator"}
 	default:
 		return invalid(op, "no such command")
@@ -137,7 +173,7 @@ func (d *Device) submitLaunch(b *cuda.Batch, c *cuda.Command, s *stream) error {
 	if f.params >= 0 && int(c.Len) != f.params {
 		return invalid(op, "%s: %d bytes of arguments, the kernel takes %d", f.name, c.Len, f.params)
 	}
-	if !s.room.Done() {
+	if s.capture == nil && !s.room.Done() {
 		d.world.Exit()
 		err := d.world.WaitUntil(bg, &s.room, clock.Never)
 		d.world.Enter(0)
@@ -150,11 +186,16 @@ func (d *Device) submitLaunch(b *cuda.Batch, c *cuda.Command, s *stream) error {
 		if s.destroyed {
 			return badHandle(op, "stream", uint64(s.id))
 		}
+		if err := s.capturing(op, b.RefusesCapture()); err != nil {
+			return err
+		}
 	}
 	n := s.push(c.Op)
 	n.fn, n.grid, n.block, n.shared = f, c.Grid, c.Block, c.Shared
 	n.args = append(n.args, arena[c.Off:c.Off+c.Len]...)
-	s.launches.Add(1)
+	if s.capture == nil {
+		s.launches.Add(1)
+	}
 	s.advance()
 	return nil
 }

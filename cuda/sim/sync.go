@@ -77,6 +77,10 @@ func (d *Device) SyncStream(ctx context.Context, h cuda.Stream) error {
 		d.world.Exit()
 		return badHandle(op, "stream", uint64(h))
 	}
+	if s.capture != nil {
+		defer d.world.Exit()
+		return refuse(cuda.ErrStreamCapturing, op, s.String(), s.capture)
+	}
 	c := d.drained(s)
 	d.world.Exit()
 	return d.await(ctx, op, c, d.costs.Wake)
@@ -87,6 +91,10 @@ func (d *Device) Sync(ctx context.Context) error {
 	const op = "synchronise device"
 	if err := d.call(op, d.costs.Query); err != nil {
 		return err
+	}
+	if len(d.captures) > 0 {
+		defer d.world.Exit()
+		return refuse(cuda.ErrStreamCapturing, op, "a stream is captured", d.captures...)
 	}
 	c := d.drained(nil)
 	d.world.Exit()

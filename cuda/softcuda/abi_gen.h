@@ -19,6 +19,7 @@ typedef uint64_t CUstream;
 typedef uint64_t CUevent;
 typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
+typedef uint64_t CUgraphNode;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
 typedef struct { char bytes[64]; } CUipcMemHandle;

@@ -11,27 +11,90 @@ import "github.com/kvgate/kvgate/cuda"
 
 // Capture modes of CUstreamCaptureMode.
 const (
-	captureGlobal  = 0
-	captureRelaxed = 2
+	captureGlobal      = 0
+	captureThreadLocal = 1
+	captureRelaxed     = 2
 )
 
-// The simulator captures nothing: a capture can begin and end here, so that
-// its rules for other threads hold, but work put into the stream meanwhile is
-// refused.
+// softCapture is a capture under way. The simulator has the nodes; the rules
+// for threads are here.
+type softCapture struct {
+	mode   int
+	thread uint64 // that began it
+}
 
-// safe is asked first by calls that may not be made while someone captures in
-// global mode, unless the thread's own mode is relaxed. Source: driver API,
-// cuThreadExchangeStreamCaptureMode.
+// safe is asked first by calls that are potentially unsafe while someone
+// captures: the thread's mode says whether they are forbidden, and one that is
+// spoils the captures that forbid it. Source: driver API,
+// cuThreadExchangeStreamCaptureMode. Captures of other contexts do not count.
 func (c *softContext) safe() C.CUresult {
 	if machine.captures.Load() == 0 {
 		return 0
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.capture > 0 && C.kvg_soft_capture_mode() == captureGlobal {
-		return fail(cuda.ErrStreamCapturing)
+	mode, thread := C.kvg_soft_capture_mode(), uint64(C.kvg_soft_thread())
+	if mode == captureRelaxed {
+		return 0
 	}
-	return 0
+	c.mu.Lock()
+	var broken []*softStream
+	for s, k := range c.captures {
+		mine := k.thread == thread && k.mode != captureRelaxed
+		if mine || mode == captureGlobal && k.mode == captureGlobal {
+			broken = append(broken, s)
+		}
+	}
+	c.mu.Unlock()
+	if len(broken) == 0 {
+		return 0
+	}
+	for _, s := range broken {
+		s.spoil()
+	}
+	return fail(cuda.ErrStreamCapturing)
+}
+
+// spoil spoils the capture of s, if there is one: by synchronising it, which
+// does nothing else then.
+func (s *softStream) spoil() {
+	if s.status() == cuda.CaptureActive {
+		_ = s.c.sim.SyncStream(bg, s.sim)
+	}
+}
+
+func (s *softStream) status() cuda.CaptureStatus {
+	st, err := s.c.sim.CaptureStatus(s.sim)
+	if err != nil {
+		return cuda.CaptureNone // a dead device captures nothing
+	}
+	return st
+}
+
+// captured reports whether s is captured. It asks the simulator only where
+// someone captures at all.
+func (s *softStream) captured() bool {
+	return machine.captures.Load() > 0 && s.status() != cuda.CaptureNone
+}
+
+// implicit is asked by calls that use the legacy stream: while a stream that
+// has an order with it is captured it can not be used, and an attempt spoils
+// that capture. Source: driver API, cuStreamIsCapturing.
+func (c *softContext) implicit(spoil bool) C.CUresult {
+	if machine.captures.Load() == 0 {
+		return 0
+	}
+	c.mu.Lock()
+	blocking := c.blockingStreams()
+	c.mu.Unlock()
+	r := C.CUresult(0)
+	for _, s := range blocking {
+		if s.captured() {
+			r = fail(cuda.ErrCaptureImplicit)
+			if spoil {
+				s.spoil()
+			}
+		}
+	}
+	return r
 }
 
 func doThreadExchangeStreamCaptureMode(mode *C.int) C.CUresult {
@@ -47,16 +110,21 @@ func doStreamBeginCaptureV2(h C.CUstream, mode C.int) C.CUresult {
 	if s == nil {
 		return r
 	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	if s == s.c.legacy || s.capturing {
-		return fail(cuda.ErrIllegalState)
+	if mode < captureGlobal || mode > captureRelaxed {
+		return fail(cuda.ErrInvalidValue)
 	}
-	s.capturing, s.captureMode = true, int(mode)
-	if mode == captureGlobal {
-		s.c.capture++
-		machine.captures.Add(1)
+	c := s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.handle == 0 {
+		return fail(cuda.ErrStreamCapturing)
 	}
+	machine.captures.Add(1)
+	if err := c.sim.BeginCapture(s.sim, cuda.CaptureMode(mode)); err != nil {
+		machine.captures.Add(-1)
+		return result(err)
+	}
+	c.captures[s] = softCapture{int(mode), uint64(C.kvg_soft_thread())}
 	return 0
 }
 
@@ -65,18 +133,31 @@ func doStreamEndCapture(h C.CUstream, graph *C.CUgraph) C.CUresult {
 	if s == nil {
 		return r
 	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	if !s.capturing {
-		return fail(cuda.ErrIllegalState)
+	*graph = 0
+	c := s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, begun := c.captures[s]
+	if begun && k.mode != captureRelaxed && k.thread != uint64(C.kvg_soft_thread()) {
+		return fail(cuda.ErrCaptureThread)
 	}
-	s.capturing = false
-	if s.captureMode == captureGlobal {
-		s.c.capture--
+	g, err := c.sim.EndCapture(s.sim)
+	if begun {
+		c.forgetCapture(s)
+	}
+	if err != nil {
+		return result(err)
+	}
+	*graph = C.CUgraph(register(&softGraph{c, g}))
+	return 0
+}
+
+// forgetCapture is called with c.mu held.
+func (c *softContext) forgetCapture(s *softStream) {
+	if _, ok := c.captures[s]; ok {
+		delete(c.captures, s)
 		machine.captures.Add(-1)
 	}
-	*graph = 0
-	return fail(cuda.ErrCaptureInvalid)
 }
 
 func doStreamIsCapturing(h C.CUstream, status *C.int) C.CUresult {
@@ -84,13 +165,13 @@ func doStreamIsCapturing(h C.CUstream, status *C.int) C.CUresult {
 	if s == nil {
 		return r
 	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
 	*status = 0
-	if s.capturing {
-		*status = 1
+	if machine.captures.Load() == 0 {
+		return 0
 	}
+	if s.handle == 0 {
+		return s.c.implicit(false)
+	}
+	*status = C.int(s.status())
 	return 0
 }
-
-func doGraphLaunch(C.CUgraphExec, C.CUstream) C.CUresult { return fail(cuda.ErrNotSupported) }

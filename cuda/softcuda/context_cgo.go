@@ -30,11 +30,11 @@ type softContext struct {
 
 	mu       sync.Mutex
 	streams  map[*softStream]bool
-	blocking map[*softStream]bool // that have an order with the legacy stream
-	legacy   *softStream          // made when first used
-	capture  int                  // streams that capture
-	hostFn   cuda.Function        // what calls host functions; made when first used
-	settings map[int]uint64       // limits by their number, cache and bank size by theirs below
+	blocking map[*softStream]bool        // that have an order with the legacy stream
+	legacy   *softStream                 // made when first used
+	captures map[*softStream]softCapture // by the stream that each was begun on
+	hostFn   cuda.Function               // what calls host functions; made when first used
+	settings map[int]uint64              // limits by their number, cache and bank size by theirs below
 }
 
 // newContext makes a context. d.mu is held.
@@ -48,7 +48,7 @@ func (d *Device) newContext(flags uint32) (*softContext, error) {
 	}
 	d.contexts++
 	c := &softContext{device: d, sim: d.sim, flags: flags, streams: map[*softStream]bool{},
-		blocking: map[*softStream]bool{}, settings: defaultSettings()}
+		blocking: map[*softStream]bool{}, captures: map[*softStream]softCapture{}, settings: defaultSettings()}
 	c.batch.New = func() any { return new(cuda.Batch) }
 	c.handle = register(c)
 	return c, nil
@@ -73,6 +73,8 @@ func (c *softContext) destroy() error {
 			owner = o.c
 		case *softLink:
 			owner = o.c
+		case interface{ owner() *softContext }:
+			owner = o.owner()
 		}
 		if owner == c {
 			delete(machine.objects, h)
@@ -88,6 +90,11 @@ func (c *softContext) destroy() error {
 	}
 	d.mu.Unlock()
 	gone := d.memory.drop(c)
+	c.mu.Lock()
+	for s := range c.captures {
+		c.forgetCapture(s)
+	}
+	c.mu.Unlock()
 	if last {
 		return c.sim.Close()
 	}

@@ -13,7 +13,10 @@
 // gone, or whose memory was freed, is refused.
 //
 // Devices run under the real pacer: C threads are not known to a virtual world.
-// Contexts of a device share its memory and bandwidth, and die together. What
+// Contexts of a device share its memory and bandwidth, and die together. Streams
+// are captured, and graphs launched, with the rules for threads and for the
+// legacy default stream; a graph's nodes can be counted but not listed or made
+// by hand, and captures of another context forbid a thread nothing. What
 // the simulator can't do is CUDA_ERROR_NOT_SUPPORTED: see the list in driver.abi,
 // and the comments here.
 package softcuda

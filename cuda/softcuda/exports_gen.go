@@ -803,12 +803,60 @@ func kvg_soft_cuStreamEndCapture(p_stream C.CUstream, p_graph *C.CUgraph) C.CUre
 	return doStreamEndCapture(p_stream, p_graph)
 }
 
-//export kvg_soft_cuGraphLaunch
-func kvg_soft_cuGraphLaunch(p_graph C.CUgraphExec, p_stream C.CUstream) C.CUresult {
+//export kvg_soft_cuGraphGetNodes
+func kvg_soft_cuGraphGetNodes(p_graph C.CUgraph, p_nodes *C.CUgraphNode, p_n *C.size_t) C.CUresult {
 	if r := forbidden(); r != 0 {
 		return r
 	}
-	return doGraphLaunch(p_graph, p_stream)
+	return doGraphGetNodes(p_graph, p_nodes, p_n)
+}
+
+//export kvg_soft_cuGraphInstantiateWithFlags
+func kvg_soft_cuGraphInstantiateWithFlags(p_exec *C.CUgraphExec, p_graph C.CUgraph, p_flags C.uint64_t) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doGraphInstantiateWithFlags(p_exec, p_graph, p_flags)
+}
+
+//export kvg_soft_cuGraphLaunch
+func kvg_soft_cuGraphLaunch(p_exec C.CUgraphExec, p_stream C.CUstream) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doGraphLaunch(p_exec, p_stream)
+}
+
+//export kvg_soft_cuGraphDestroy
+func kvg_soft_cuGraphDestroy(p_graph C.CUgraph) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doGraphDestroy(p_graph)
+}
+
+//export kvg_soft_cuGraphExecDestroy
+func kvg_soft_cuGraphExecDestroy(p_exec C.CUgraphExec) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doGraphExecDestroy(p_exec)
+}
+
+//export kvg_soft_cuGraphInstantiate
+func kvg_soft_cuGraphInstantiate(p_exec *C.CUgraphExec, p_graph C.CUgraph, p_node *C.CUgraphNode, p_log *C.char, p_size C.size_t) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doGraphInstantiate(p_exec, p_graph, p_node, p_log, p_size)
+}
+
+//export kvg_soft_cuGraphInstantiate_v2
+func kvg_soft_cuGraphInstantiate_v2(p_exec *C.CUgraphExec, p_graph C.CUgraph, p_node *C.CUgraphNode, p_log *C.char, p_size C.size_t) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doGraphInstantiateV2(p_exec, p_graph, p_node, p_log, p_size)
 }
 
 //export kvg_soft_cuEventCreate

@@ -49,7 +49,7 @@ var machine = struct {
 	last    uint64
 
 	version  atomic.Int64 // of the driver
-	captures atomic.Int64 // in global mode, under way
+	captures atomic.Int64 // under way
 	hostFns  atomic.Int64 // that run
 }{objects: map[uint64]any{}, last: 0x5c00_0000_0000}
 

@@ -32,6 +32,8 @@ int kvg_soft_pop(uint64_t *context) {
 
 int kvg_soft_capture_mode(void) { return capture_mode; }
 
+uint64_t kvg_soft_thread(void) { return (uint64_t)&capture_mode; }
+
 int kvg_soft_exchange_capture_mode(int mode) {
 	int old = capture_mode;
 	capture_mode = mode;

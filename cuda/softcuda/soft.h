@@ -12,6 +12,7 @@ int kvg_soft_push(uint64_t context);
 int kvg_soft_pop(uint64_t *context);
 int kvg_soft_capture_mode(void);
 int kvg_soft_exchange_capture_mode(int mode);
+uint64_t kvg_soft_thread(void); // tells threads apart while they live
 
 void *kvg_soft_symbol(const char *name);
 void kvg_soft_call_host_fn(uint64_t fn, uint64_t arg);

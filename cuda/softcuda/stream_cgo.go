@@ -26,10 +26,8 @@ type softStream struct {
 	priority int
 
 	// Guarded by c.mu.
-	mark        cuda.Event // of the order with the legacy stream; 0: not made yet
-	mustWait    bool       // for the legacy stream's mark
-	capturing   bool
-	captureMode int
+	mark     cuda.Event // of the order with the legacy stream; 0: not made yet
+	mustWait bool       // for the legacy stream's mark
 }
 
 // streamOf returns the stream of a handle; 0 and CU_STREAM_LEGACY are the
@@ -76,11 +74,24 @@ func (s *softStream) submit(add func(b *cuda.Batch, h cuda.Stream)) C.CUresult {
 	b := c.batch.Get().(*cuda.Batch)
 	defer c.batch.Put(b)
 	b.Reset()
-	c.mu.Lock()
-	if s.capturing {
-		c.mu.Unlock()
-		return fail(cuda.ErrNotSupported)
+	// What is captured has no order with the legacy stream.
+	if s.captured() {
+		if s.handle == 0 { // the legacy stream has joined, by a wait
+			s.spoil()
+			return fail(cuda.ErrCaptureImplicit)
+		}
+		if add == nil {
+			return 0
+		}
+		add(b, s.sim)
+		return result(c.sim.Submit(b))
 	}
+	if s.handle == 0 {
+		if r := c.implicit(true); r != 0 {
+			return r
+		}
+	}
+	c.mu.Lock()
 	ordered := s == c.legacy && len(c.blocking) > 0 || s.mustWait
 	if !ordered {
 		c.mu.Unlock()
@@ -170,6 +181,7 @@ func doStreamDestroyV2(h C.CUstream) C.CUresult {
 	s.c.mu.Lock()
 	delete(s.c.streams, s)
 	delete(s.c.blocking, s)
+	s.c.forgetCapture(s)
 	s.c.mu.Unlock()
 	return result(s.c.sim.DestroyStream(s.sim))
 }
@@ -195,6 +207,9 @@ func doStreamQuery(h C.CUstream) C.CUresult {
 	}
 	if r := s.c.safe(); r != 0 {
 		return r
+	}
+	if s.captured() {
+		return result(s.c.sim.SyncStream(bg, s.sim)) // says so, and spoils the capture
 	}
 	e, err := s.c.sim.NewEvent()
 	if err != nil {
@@ -253,7 +268,12 @@ func doStreamWaitEvent(h C.CUstream, e C.CUevent, flags C.uint) C.CUresult {
 	if x.c != s.c {
 		return fail(cuda.ErrNotSupported) // across contexts
 	}
-	return s.submit(func(b *cuda.Batch, h cuda.Stream) { b.WaitEvent(h, x.sim) })
+	r = s.submit(func(b *cuda.Batch, h cuda.Stream) { b.WaitEvent(h, x.sim) })
+	if r == 0 && s.handle == 0 && s.captured() {
+		s.spoil()
+		return fail(cuda.ErrCaptureImplicit)
+	}
+	return r
 }
 
 // A write of a word is a fill of one; waits for words are not simulated.

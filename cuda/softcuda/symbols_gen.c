@@ -105,7 +105,13 @@ extern CUresult kvg_soft_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr add
 extern CUresult kvg_soft_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg);
 extern CUresult kvg_soft_cuStreamBeginCapture_v2(CUstream stream, int mode);
 extern CUresult kvg_soft_cuStreamEndCapture(CUstream stream, CUgraph *graph);
-extern CUresult kvg_soft_cuGraphLaunch(CUgraphExec graph, CUstream stream);
+extern CUresult kvg_soft_cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n);
+extern CUresult kvg_soft_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, uint64_t flags);
+extern CUresult kvg_soft_cuGraphLaunch(CUgraphExec exec, CUstream stream);
+extern CUresult kvg_soft_cuGraphDestroy(CUgraph graph);
+extern CUresult kvg_soft_cuGraphExecDestroy(CUgraphExec exec);
+extern CUresult kvg_soft_cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size);
+extern CUresult kvg_soft_cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size);
 extern CUresult kvg_soft_cuEventCreate(CUevent *event, unsigned int flags);
 extern CUresult kvg_soft_cuEventDestroy_v2(CUevent event);
 extern CUresult kvg_soft_cuEventRecord(CUevent event, CUstream stream);
@@ -134,9 +140,7 @@ CUresult kvg_soft_cuGraphAddMemcpyNode(void) { return 801; }
 CUresult kvg_soft_cuGraphAddMemsetNode(void) { return 801; }
 CUresult kvg_soft_cuGraphClone(void) { return 801; }
 CUresult kvg_soft_cuGraphCreate(void) { return 801; }
-CUresult kvg_soft_cuGraphDestroy(void) { return 801; }
 CUresult kvg_soft_cuGraphDestroyNode(void) { return 801; }
-CUresult kvg_soft_cuGraphExecDestroy(void) { return 801; }
 CUresult kvg_soft_cuGraphGetEdges(void) { return 801; }
 CUresult kvg_soft_cuLinkAddFile_v2(void) { return 801; }
 CUresult kvg_soft_cuMemAdvise(void) { return 801; }
@@ -299,7 +303,13 @@ static const struct {
 	{"cuLaunchHostFunc", (void *)kvg_soft_cuLaunchHostFunc},
 	{"cuStreamBeginCapture_v2", (void *)kvg_soft_cuStreamBeginCapture_v2},
 	{"cuStreamEndCapture", (void *)kvg_soft_cuStreamEndCapture},
+	{"cuGraphGetNodes", (void *)kvg_soft_cuGraphGetNodes},
+	{"cuGraphInstantiateWithFlags", (void *)kvg_soft_cuGraphInstantiateWithFlags},
 	{"cuGraphLaunch", (void *)kvg_soft_cuGraphLaunch},
+	{"cuGraphDestroy", (void *)kvg_soft_cuGraphDestroy},
+	{"cuGraphExecDestroy", (void *)kvg_soft_cuGraphExecDestroy},
+	{"cuGraphInstantiate", (void *)kvg_soft_cuGraphInstantiate},
+	{"cuGraphInstantiate_v2", (void *)kvg_soft_cuGraphInstantiate_v2},
 	{"cuEventCreate", (void *)kvg_soft_cuEventCreate},
 	{"cuEventDestroy_v2", (void *)kvg_soft_cuEventDestroy_v2},
 	{"cuEventRecord", (void *)kvg_soft_cuEventRecord},
@@ -328,9 +338,7 @@ static const struct {
 	{"cuGraphAddMemsetNode", (void *)kvg_soft_cuGraphAddMemsetNode},
 	{"cuGraphClone", (void *)kvg_soft_cuGraphClone},
 	{"cuGraphCreate", (void *)kvg_soft_cuGraphCreate},
-	{"cuGraphDestroy", (void *)kvg_soft_cuGraphDestroy},
 	{"cuGraphDestroyNode", (void *)kvg_soft_cuGraphDestroyNode},
-	{"cuGraphExecDestroy", (void *)kvg_soft_cuGraphExecDestroy},
 	{"cuGraphGetEdges", (void *)kvg_soft_cuGraphGetEdges},
 	{"cuLinkAddFile_v2", (void *)kvg_soft_cuLinkAddFile_v2},
 	{"cuMemAdvise", (void *)kvg_soft_cuMemAdvise},

@@ -18,6 +18,7 @@ typedef uint64_t CUstream;
 typedef uint64_t CUevent;
 typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
+typedef uint64_t CUgraphNode;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
 typedef struct { char bytes[64]; } CUipcMemHandle;
@@ -321,8 +322,26 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) { return kvg_soft_cu
 extern CUresult kvg_soft_cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) { return kvg_soft_cuStreamEndCapture(stream, graph); }
 
-extern CUresult kvg_soft_cuGraphLaunch(CUgraphExec graph, CUstream stream);
-CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) { return kvg_soft_cuGraphLaunch(graph, stream); }
+extern CUresult kvg_soft_cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n);
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n) { return kvg_soft_cuGraphGetNodes(graph, nodes, n); }
+
+extern CUresult kvg_soft_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, uint64_t flags);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, uint64_t flags) { return kvg_soft_cuGraphInstantiateWithFlags(exec, graph, flags); }
+
+extern CUresult kvg_soft_cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) { return kvg_soft_cuGraphLaunch(exec, stream); }
+
+extern CUresult kvg_soft_cuGraphDestroy(CUgraph graph);
+CUresult cuGraphDestroy(CUgraph graph) { return kvg_soft_cuGraphDestroy(graph); }
+
+extern CUresult kvg_soft_cuGraphExecDestroy(CUgraphExec exec);
+CUresult cuGraphExecDestroy(CUgraphExec exec) { return kvg_soft_cuGraphExecDestroy(exec); }
+
+extern CUresult kvg_soft_cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size);
+CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return kvg_soft_cuGraphInstantiate(exec, graph, node, log, size); }
+
+extern CUresult kvg_soft_cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size);
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return kvg_soft_cuGraphInstantiate_v2(exec, graph, node, log, size); }
 
 extern CUresult kvg_soft_cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventCreate(CUevent *event, unsigned int flags) { return kvg_soft_cuEventCreate(event, flags); }
@@ -408,14 +427,8 @@ CUresult cuGraphClone(void) { return kvg_soft_cuGraphClone(); }
 extern CUresult kvg_soft_cuGraphCreate(void);
 CUresult cuGraphCreate(void) { return kvg_soft_cuGraphCreate(); }
 
-extern CUresult kvg_soft_cuGraphDestroy(void);
-CUresult cuGraphDestroy(void) { return kvg_soft_cuGraphDestroy(); }
-
 extern CUresult kvg_soft_cuGraphDestroyNode(void);
 CUresult cuGraphDestroyNode(void) { return kvg_soft_cuGraphDestroyNode(); }
-
-extern CUresult kvg_soft_cuGraphExecDestroy(void);
-CUresult cuGraphExecDestroy(void) { return kvg_soft_cuGraphExecDestroy(); }
 
 extern CUresult kvg_soft_cuGraphGetEdges(void);
 CUresult cuGraphGetEdges(void) { return kvg_soft_cuGraphGetEdges(); }

@@ -17,6 +17,7 @@ typedef uint64_t CUstream;
 typedef uint64_t CUevent;
 typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
+typedef uint64_t CUgraphNode;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
 typedef struct { char bytes[64]; } CUipcMemHandle;
@@ -420,8 +421,32 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) { return 0; }
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) { return 0; }
 #endif
 
+#ifndef KVG_WITHOUT_cuGraphGetNodes
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphInstantiateWithFlags
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, uint64_t flags) { return 0; }
+#endif
+
 #ifndef KVG_WITHOUT_cuGraphLaunch
-CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) { return 0; }
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphDestroy
+CUresult cuGraphDestroy(CUgraph graph) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphExecDestroy
+CUresult cuGraphExecDestroy(CUgraphExec exec) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphInstantiate
+CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuGraphInstantiate_v2
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_cuEventCreate
@@ -536,16 +561,8 @@ CUresult cuGraphClone(void) { return 0; }
 CUresult cuGraphCreate(void) { return 0; }
 #endif
 
-#ifndef KVG_WITHOUT_cuGraphDestroy
-CUresult cuGraphDestroy(void) { return 0; }
-#endif
-
 #ifndef KVG_WITHOUT_cuGraphDestroyNode
 CUresult cuGraphDestroyNode(void) { return 0; }
-#endif
-
-#ifndef KVG_WITHOUT_cuGraphExecDestroy
-CUresult cuGraphExecDestroy(void) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_cuGraphGetEdges

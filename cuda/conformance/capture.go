@@ -1,0 +1,245 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+// What CUDA forbids while a stream is captured.
+var captureBehaviours = map[string]Behaviour{
+	"capture: begun twice, or ended without one":             testCaptureTwice,
+	"capture: synchronising a captured stream":               testCaptureSyncStream,
+	"capture: synchronising the device":                      testCaptureSync,
+	"capture: asking after a captured event":                 testCapturedEvent,
+	"capture: waiting for an event from outside":             testCaptureIsolation,
+	"capture: two do not become one":                         testCaptureMerge,
+	"capture: a fork that is not joined":                     testCaptureUnjoined,
+	"capture: ended where it was not begun":                  testCaptureUnmatched,
+	"capture: an event recorded outside is an event again":   testCaptureEventAgain,
+	"capture: other streams go on":                           testCaptureOthers,
+	"capture: work before it is no part of it":               testCaptureBefore,
+	"capture: a batch that refuses it":                       testCaptureRefused,
+	"capture: a command that is refused leaves it unspoiled": testCaptureBadCommand,
+}
+
+func (x *graphs) status(s cuda.Stream) cuda.CaptureStatus {
+	x.t.Helper()
+	st, err := x.g.CaptureStatus(s)
+	require.NoError(x.t, err)
+	return st
+}
+
+// try submits what build adds and returns the error.
+func (x *graphs) try(build func(b *cuda.Batch)) error {
+	var b cuda.Batch
+	build(&b)
+	return x.Submit(&b)
+}
+
+// spoiled checks that the capture of s takes nothing more, and that s works
+// once it is ended.
+func (x *graphs) spoiled(s cuda.Stream) {
+	x.t.Helper()
+	p := x.alloc(64)
+	require.Equal(x.t, cuda.CaptureSpoiled, x.status(s))
+	require.ErrorIs(x.t, x.try(func(b *cuda.Batch) { b.Fill8(s, p, 1, 64) }), cuda.ErrCaptureInvalid)
+	_, err := x.g.EndCapture(s)
+	require.ErrorIs(x.t, err, cuda.ErrCaptureInvalid)
+	x.works(s)
+}
+
+func (x *graphs) works(s cuda.Stream) {
+	x.t.Helper()
+	p := x.alloc(64)
+	require.Equal(x.t, cuda.CaptureNone, x.status(s))
+	x.submit(func(b *cuda.Batch) { b.Fill8(s, p, 77, 64) })
+	x.sync(s)
+	require.Equal(x.t, byte(77), x.read(p, 64)[63])
+}
+
+func testCaptureTwice(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s := x.stream()
+	require.Equal(t, cuda.CaptureNone, x.status(s))
+	_, err := x.g.EndCapture(s)
+	require.ErrorIs(t, err, cuda.ErrIllegalState)
+	x.begin(s)
+	require.Equal(t, cuda.CaptureActive, x.status(s))
+	require.ErrorIs(t, x.g.BeginCapture(s, cuda.CaptureRelaxed), cuda.ErrIllegalState)
+	require.NoError(t, x.g.DestroyGraph(x.end(s)))
+	_, err = x.g.EndCapture(s)
+	require.ErrorIs(t, err, cuda.ErrIllegalState)
+	x.works(s)
+}
+
+func testCaptureSyncStream(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s := x.stream()
+	x.begin(s)
+	require.ErrorIs(t, x.SyncStream(bg, s), cuda.ErrStreamCapturing)
+	x.spoiled(s)
+}
+
+func testCaptureSync(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s := x.stream()
+	x.begin(s)
+	require.ErrorIs(t, x.Sync(bg), cuda.ErrStreamCapturing)
+	_, err := x.g.EndCapture(s)
+	require.ErrorIs(t, err, cuda.ErrCaptureInvalid)
+	x.works(s)
+	require.NoError(t, x.Sync(bg))
+}
+
+func testCapturedEvent(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s, e := x.stream(), x.event()
+	x.begin(s)
+	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
+	require.ErrorIs(t, x.Poll([]cuda.Mark{{Event: e}}), cuda.ErrCapturedEvent)
+	x.spoiled(s)
+	require.ErrorIs(t, x.Poll([]cuda.Mark{{Event: e}}), cuda.ErrCapturedEvent, "the record is still that of the capture")
+}
+
+func testCaptureIsolation(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s, other, e := x.stream(), x.stream(), x.event()
+	x.submit(func(b *cuda.Batch) { b.Record(other, e) })
+	x.begin(s)
+	require.ErrorIs(t, x.try(func(b *cuda.Batch) { b.WaitEvent(s, e) }), cuda.ErrCaptureIsolation)
+	x.spoiled(s)
+	x.sync(other)
+	require.True(t, x.fired(e))
+}
+
+func testCaptureMerge(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s1, s2, e := x.stream(), x.stream(), x.event()
+	x.begin(s1)
+	x.begin(s2)
+	x.submit(func(b *cuda.Batch) { b.Record(s1, e) })
+	require.ErrorIs(t, x.try(func(b *cuda.Batch) { b.WaitEvent(s2, e) }), cuda.ErrCaptureMerge)
+	for _, s := range []cuda.Stream{s1, s2} {
+		_, err := x.g.EndCapture(s)
+		require.ErrorIs(t, err, cuda.ErrCaptureInvalid)
+		x.works(s)
+	}
+}
+
+func testCaptureUnjoined(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s1, s2, p, e := x.stream(), x.stream(), x.alloc(64), x.event()
+	x.begin(s1)
+	x.submit(func(b *cuda.Batch) {
+		b.Fill8(s1, p, 1, 64)
+		b.Record(s1, e)
+		b.WaitEvent(s2, e)
+		b.Fill8(s2, p, 2, 64)
+	})
+	_, err := x.g.EndCapture(s1)
+	require.ErrorIs(t, err, cuda.ErrCaptureUnjoined)
+	x.works(s1)
+	x.works(s2)
+}
+
+func testCaptureUnmatched(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s1, s2, e := x.stream(), x.stream(), x.event()
+	x.begin(s1)
+	x.submit(func(b *cuda.Batch) {
+		b.Record(s1, e)
+		b.WaitEvent(s2, e)
+	})
+	_, err := x.g.EndCapture(s2)
+	require.ErrorIs(t, err, cuda.ErrCaptureUnmatched)
+	_, err = x.g.EndCapture(s1)
+	require.ErrorIs(t, err, cuda.ErrCaptureInvalid)
+	x.works(s1)
+	x.works(s2)
+}
+
+func testCaptureEventAgain(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s, other, e := x.stream(), x.stream(), x.event()
+	x.begin(s)
+	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
+	x.submit(func(b *cuda.Batch) { b.Record(other, e) })
+	x.sync(other)
+	require.True(t, x.fired(e))
+	require.NoError(t, x.g.DestroyGraph(x.end(s)))
+	x.works(s)
+}
+
+func testCaptureOthers(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s, other, p, e := x.stream(), x.stream(), x.alloc(64), x.event()
+	x.begin(s)
+	x.submit(func(b *cuda.Batch) {
+		b.Fill8(s, p, 9, 64)
+		b.Fill8(other, p, 3, 64)
+		b.Record(other, e)
+	})
+	x.sync(other)
+	require.True(t, x.fired(e))
+	require.Equal(t, byte(3), x.read(p, 64)[63])
+	g := x.end(s)
+	require.Equal(t, 1, x.size(g))
+	e2 := x.instantiate(g)
+	x.submit(func(b *cuda.Batch) { b.LaunchGraph(other, e2) })
+	x.sync(other)
+	require.Equal(t, byte(9), x.read(p, 64)[63])
+}
+
+func testCaptureBefore(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s, q := x.stream(), x.alloc(64)
+	p := x.busy(s)
+	x.begin(s)
+	x.submit(func(b *cuda.Batch) { b.Copy(s, q, p, 64) })
+	g := x.end(s)
+	require.Equal(t, 1, x.size(g))
+	x.sync(s)
+	require.Equal(t, words(backlogFills-1), x.read(p+backlogBytes-4, 4))
+	require.NoError(t, x.g.DestroyGraph(g))
+}
+
+func testCaptureRefused(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s, other, p := x.stream(), x.stream(), x.alloc(64)
+	x.write(p, make([]byte, 64))
+	x.begin(s)
+	var b cuda.Batch
+	b.RefuseCapture()
+	b.Fill8(other, p, 1, 64)
+	b.Fill8(s, p, 2, 64)
+	var se *cuda.SubmitError
+	require.ErrorAs(t, d.Submit(&b), &se)
+	require.ErrorIs(t, se, cuda.ErrStreamCapturing)
+	require.Zero(t, se.Index)
+	require.Equal(t, cuda.CaptureActive, x.status(s), "nothing is spoiled")
+	x.sync(other)
+	require.Equal(t, byte(0), x.read(p, 1)[0], "nothing of it is in")
+	g := x.end(s)
+	require.Zero(t, x.size(g))
+	require.NoError(t, d.Submit(&b))
+	x.sync(s)
+}
+
+func testCaptureBadCommand(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s, p, f := x.stream(), x.alloc(64), x.kernel("fill_index")
+	x.begin(s)
+	x.submit(func(b *cuda.Batch) { b.Fill8(s, p, 1, 64) })
+	for _, build := range []func(b *cuda.Batch){
+		func(b *cuda.Batch) { b.Fill8(s, 0x1000, 1, 64) },
+		func(b *cuda.Batch) { b.Record(s, 0xdead) },
+		func(b *cuda.Batch) { b.Launch(s, f, cuda.Geometry{}, 12) },
+	} {
+		require.Error(t, x.try(build))
+	}
+	require.Equal(t, cuda.CaptureActive, x.status(s))
+	require.Equal(t, 1, x.size(x.end(s)))
+}
