@@ -143,7 +143,7 @@ func (n *native) memory(op C.int, agent handle, m nixl.MemoryType, regions []nix
 		return 0, err
 	}
 	all, lens := joined(blobs)
-	return status(C.kvg_memory(n.table, C.kvg_h(agent), op, C.int(m), descs(regions), C.size_t(len(regions)), all, lens, C.kvg_h(opt))), nil
+	return status(C.kvg_nixl_memory(n.table, C.kvg_h(agent), op, C.int(m), descs(regions), C.size_t(len(regions)), all, lens, C.kvg_h(opt))), nil
 }
 
 func (n *native) query(agent handle, m nixl.MemoryType, regions []nixl.Descriptor, blobs [][]byte, opt handle) ([]map[string]string, status, error) {
@@ -156,7 +156,7 @@ func (n *native) query(agent handle, m nixl.MemoryType, regions []nixl.Descripto
 	var o out
 	defer o.free()
 	all, lens := joined(blobs)
-	s := o.status(C.kvg_query(n.table, C.kvg_h(agent), C.int(m), descs(regions), C.size_t(len(regions)), all, lens, C.kvg_h(opt), &o.c))
+	s := o.status(C.kvg_nixl_query(n.table, C.kvg_h(agent), C.int(m), descs(regions), C.size_t(len(regions)), all, lens, C.kvg_h(opt), &o.c))
 	var answers []map[string]string
 	for r := o.records(); len(r) > 0; r = r[1:] {
 		if r[0][0] == 0 {

@@ -7,7 +7,7 @@ package libnixl
 #cgo nocallback kvg_create
 #cgo nocallback kvg_post
 #cgo nocallback kvg_status
-#cgo nocallback kvg_release
+#cgo nocallback kvg_nixl_release
 #include <stdlib.h>
 #include "shim.h"
 */
@@ -74,7 +74,7 @@ func (n *native) poll(agent, req handle) (status, error) {
 }
 
 func (n *native) release(agent, req handle) (status, error) {
-	return status(C.kvg_release(n.address(), number(agent), number(req))), nil
+	return status(C.kvg_nixl_release(n.address(), number(agent), number(req))), nil
 }
 
 func (n *native) cost(agent, req handle) (Cost, status, error) {

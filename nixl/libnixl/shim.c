@@ -172,7 +172,7 @@ static int plain(kvg_table *t, int type, const kvg_desc *d, size_t n, kvg_h *lis
 	return r;
 }
 
-int kvg_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *lens, kvg_h opt) {
+int kvg_nixl_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *lens, kvg_h opt) {
 	kvg_h list;
 	int r = registered(t, type, d, n, blobs, lens, &list);
 	if (r) return r;
@@ -183,7 +183,7 @@ int kvg_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, s
 
 // Each answer is one byte, whether there is one, and then its parameters as a
 // record of records.
-int kvg_query(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *lens, kvg_h opt, kvg_out *answers) {
+int kvg_nixl_query(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *lens, kvg_h opt, kvg_out *answers) {
 	kvg_h list, resp = NULL;
 	size_t got = 0;
 	int r = registered(t, type, d, n, blobs, lens, &list);
@@ -286,7 +286,7 @@ int kvg_status(uintptr_t t, uintptr_t agent, uintptr_t req) {
 
 // The handle of a request is two objects: releasing ends the inner one, and on
 // failure leaves it with the library; the outer one is ours to free.
-int kvg_release(uintptr_t table, uintptr_t agent, uintptr_t req) {
+int kvg_nixl_release(uintptr_t table, uintptr_t agent, uintptr_t req) {
 	kvg_table *t = (kvg_table *)table;
 	int r = KVG_CALL(t, release_xfer_req)((kvg_h)agent, (kvg_h)req);
 	if (!r) r = KVG_CALL(t, destroy_xfer_req)((kvg_h)req);

@@ -34,8 +34,8 @@ int kvg_options(kvg_table *t, kvg_h *backends, size_t nbackends, int has_notif, 
 	const void *custom, size_t custom_len, int skip_merge, const char *ip, int port, kvg_h *opt);
 
 // op: 0 register, 1 deregister
-int kvg_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *blob_lens, kvg_h opt);
-int kvg_query(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *blob_lens, kvg_h opt, kvg_out *answers);
+int kvg_nixl_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *blob_lens, kvg_h opt);
+int kvg_nixl_query(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *blob_lens, kvg_h opt, kvg_out *answers);
 int kvg_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt, void **data, size_t *len);
 int kvg_send_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt);
 int kvg_load_md(kvg_table *t, kvg_h agent, const void *data, size_t len, kvg_out *name);
@@ -53,7 +53,7 @@ kvg_made kvg_create(uintptr_t t, uintptr_t agent, int op, int local_type, const 
 	const kvg_desc *remote, size_t n, const char *peer, uintptr_t opt);
 int kvg_post(uintptr_t t, uintptr_t agent, uintptr_t req);
 int kvg_status(uintptr_t t, uintptr_t agent, uintptr_t req);
-int kvg_release(uintptr_t t, uintptr_t agent, uintptr_t req);
+int kvg_nixl_release(uintptr_t t, uintptr_t agent, uintptr_t req);
 int kvg_request_backend(kvg_table *t, kvg_h agent, kvg_h req, kvg_h *backends, size_t n, int *index);
 
 int kvg_notifs(kvg_table *t, kvg_h agent, kvg_out *messages);
