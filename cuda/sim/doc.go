@@ -28,8 +28,9 @@
 //
 // What it leaves out: thread blocks are not placed on multiprocessors, so
 // kernels of different streams run side by side from their start and contend
-// for bandwidth alone; a kernel's time comes from the bytes it moves, not from
-// what it computes, unless a model declares a time; caches do not exist.
+// for bandwidth alone; a kernel's time comes from the bytes it moves and from
+// how long its threads sleep, not from what it computes, unless a model declares
+// a time; caches do not exist.
 //
 // A capture's mode has no effect: the simulator knows no threads, and calls of
 // this interface count as relaxed.

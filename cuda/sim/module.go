@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim/ptx"
@@ -115,12 +116,13 @@ func (f *function) begin(t *task, c *command) (work, error) {
 		Block:         [3]uint32{uint32(c.block[0]), uint32(c.block[1]), uint32(c.block[2])},
 		Params:        c.args,
 		DynamicShared: c.shared,
+		Timer:         d.timer,
 	})
 	if err != nil {
 		return nil, err
 	}
 	n := uint64(d.costs.Chunks)
-	return &kernelWork{run: run, blocks: min(max((run.Blocks()+n-1)/n, 1), maxChunkBlocks)}, nil
+	return &kernelWork{t: t, run: run, blocks: min(max((run.Blocks()+n-1)/n, 1), maxChunkBlocks)}, nil
 }
 
 // maxChunkBlocks bounds the thread blocks of a chunk, since the machine is
@@ -128,8 +130,10 @@ func (f *function) begin(t *task, c *command) (work, error) {
 const maxChunkBlocks = 512
 
 // kernelWork is a launch of PTX: its stores land at the start of each chunk,
-// because only then is known how many there are.
+// because only then is known how many there are. What its thread blocks sleep is
+// time that the launch takes at least, beside that of its bytes.
 type kernelWork struct {
+	t      *task
 	run    *ptx.Run
 	blocks uint64 // a chunk
 	bytes  uint64 // counted so far
@@ -137,11 +141,19 @@ type kernelWork struct {
 
 func (w *kernelWork) step() (float64, bool, error) {
 	last, err := w.run.Step(w.blocks)
+	if ns := w.run.Slept(); ns > 0 {
+		slept := time.Duration(float64(ns) * w.t.d.world.Slow())
+		w.t.least = max(w.t.least, w.t.at-w.t.begun+slept)
+	}
 	read, written := w.run.Traffic()
 	bytes := read + written - w.bytes
 	w.bytes = read + written
 	return float64(bytes), last, err
 }
+
+// timer is what kernels read as %globaltimer: nanoseconds of the device that is
+// simulated, which the world may stretch.
+func (d *Device) timer() uint64 { return uint64(float64(d.world.Time()) / d.world.Slow()) }
 
 // Region implements [ptx.Memory].
 func (m *Memory) Region(addr uint64) (ptx.Region, bool) {

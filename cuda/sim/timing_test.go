@@ -1,12 +1,14 @@
 package sim
 
 import (
+	"encoding/binary"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // The published zero-fill times of a B200 (sglang #22688), 8 TB/s: the model
@@ -223,5 +225,61 @@ func TestModelTakesItsTime(t *testing.T) {
 	require.Len(t, at, 4)
 	for i := range at {
 		require.Equal(t, time.Duration(i)*2500*time.Microsecond, at[i]-at[0])
+	}
+}
+
+// A kernel takes as long as its threads sleep, in device time, and its thread
+// blocks sleep at the same time; the timer goes on from the device's clock.
+func TestSleepingTakesTime(t *testing.T) {
+	const sleepPTX = `.version 7.8
+.target sm_70
+.address_size 64
+// sleeper(out, ns): each thread block sleeps, and writes the timer before and after.
+.visible .entry sleeper(.param .u64 out, .param .u32 ns)
+{
+	.reg .b32	%r<3>;
+	.reg .b64	%rd<5>;
+	ld.param.u64	%rd1, [out];
+	ld.param.u32	%r1, [ns];
+	mov.u64	%rd2, %globaltimer;
+	nanosleep.u32	%r1;
+	mov.u64	%rd3, %globaltimer;
+	mov.u32	%r2, %ctaid.x;
+	mul.wide.u32	%rd4, %r2, 16;
+	add.s64	%rd1, %rd1, %rd4;
+	st.global.v2.u64	[%rd1], {%rd2, %rd3};
+	ret;
+}
+`
+	for _, slow := range []float64{1, 3} {
+		world := vtime.NewVirtual(vtime.Options{})
+		if slow > 1 {
+			world = vtime.NewReal(vtime.Options{}, slow)
+		}
+		t.Cleanup(func() { require.NoError(t, world.Close()) })
+		r := newRig(t, Options{World: world})
+		m, err := r.LoadModule([]byte(sleepPTX))
+		require.NoError(t, err)
+		f, err := r.Function(m, "sleeper")
+		require.NoError(t, err)
+		s, p := r.stream("s"), r.alloc("p", 16*100)
+		const ns = 700_000
+		before := r.world.Now()
+		took := r.took(func(b *cuda.Batch) {
+			a := b.Launch(s, f, cuda.Geometry{Grid: [3]uint32{100, 1, 1}, Block: [3]uint16{64, 1, 1}}, 12)
+			binary.LittleEndian.PutUint64(a, uint64(p))
+			binary.LittleEndian.PutUint32(a[8:], ns)
+		})
+		require.Greater(t, took, time.Duration(slow*ns))
+		if slow == 1 {
+			require.Less(t, took, time.Duration(ns)+20*time.Microsecond, "100 thread blocks, one after the other")
+		}
+		times := r.read(p, 16*100)
+		for i := range 100 {
+			from, to := binary.LittleEndian.Uint64(times[16*i:]), binary.LittleEndian.Uint64(times[16*i+8:])
+			require.EqualValues(t, ns, to-from)
+			require.GreaterOrEqual(t, from, uint64(float64(before)/slow))
+			require.Less(t, from, uint64(float64(r.world.Now())/slow))
+		}
 	}
 }

@@ -15,6 +15,10 @@
 // wait for each other, or whose lanes spin on a lock held by their own warp,
 // ends in [ErrStepLimit].
 //
+// Time. %clock counts the warp's instructions. %globaltimer starts at what the
+// launch says and passes only where a warp sleeps (nanosleep): a kernel that
+// waits for it without sleeping ends in [ErrStepLimit], too.
+//
 // Addresses. Global memory is whatever the caller's [Memory] says. Addresses of
 // the .shared, .local and .param spaces are offsets from zero; as generic
 // addresses they lie in windows far above any user-space address.

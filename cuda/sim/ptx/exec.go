@@ -229,6 +229,11 @@ func (r *Run) exec(w *warp) error {
 			d.fill(uint64(m))
 		case opClock:
 			d.fill(n >> in.sub & in.mask)
+		case opTimer:
+			d.fill((r.now + w.slept) >> in.sub & in.mask)
+		case opSleep:
+			w.sleep(a, m)
+			continue
 		case opBar:
 			ok, moved := w.gather(pc-1, w.live)
 			if moved {

@@ -137,6 +137,7 @@ func (r *Run) arrive(w *warp, in *inst) error {
 // barrierSum is what the warps at one barrier bring to it.
 type barrierSum struct {
 	warps uint32
+	slept uint64 // by the one that came last
 	yes   uint32 // threads whose predicate holds
 	all   bool
 }
@@ -144,6 +145,7 @@ type barrierSum struct {
 func (s *barrierSum) add(w *warp) {
 	s.all = (s.warps == 0 || s.all) && w.votes == w.live
 	s.warps++
+	s.slept = max(s.slept, w.slept)
 	s.yes += uint32(bits.OnesCount32(w.votes))
 }
 

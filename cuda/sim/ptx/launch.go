@@ -22,6 +22,10 @@ const (
 // gives no limit of its own.
 const DefaultStepLimit = 1 << 32
 
+// maxSleep is the longest that one nanosleep sleeps, in nanoseconds (section
+// "nanosleep").
+const maxSleep = 1e6
+
 // maxState bounds what Start allocates for the threads of a block.
 const maxState = 256 << 20
 
@@ -50,6 +54,9 @@ type Launch struct {
 	Params        []byte    // laid out as [Kernel.Params] says; copied by Start
 	DynamicShared uint32    // bytes
 	StepLimit     uint64    // instructions a warp may execute; 0: DefaultStepLimit
+	// Timer is what %globaltimer starts at for the thread blocks of a Step, in
+	// nanoseconds; nil: at 0. It goes on with what they sleep.
+	Timer func() uint64
 }
 
 // Run is a launch in progress. It is for one goroutine at a time.
@@ -70,6 +77,7 @@ type Run struct {
 	recent  int
 	victim  int
 
+	now, slept    uint64 // nanoseconds: the timer at, and the longest sleep in, this Step
 	read, written uint64
 	scratch       lanes
 }
@@ -188,7 +196,7 @@ func (r *Run) begin(w *warp) {
 	}
 	w.pc, w.rpc, w.mask = 0, -1, w.live
 	w.stack = w.stack[:0]
-	w.steps, w.carry, w.state = 0, 0, warpReady
+	w.steps, w.slept, w.carry, w.state = 0, 0, 0, warpReady
 	for _, s := range r.k.specials {
 		if s.kind.perBlock() {
 			s.kind.fill(&w.regs[s.slot], &r.l, 0, r.block, w.first)
@@ -204,6 +212,12 @@ func (r *Run) Blocks() uint64 { return r.total }
 // read at once counts once.
 func (r *Run) Traffic() (read, written uint64) { return r.read, r.written }
 
+// Slept returns how long, in nanoseconds, the thread blocks of the last Step
+// slept: the one of them that did so longest, since all run at the same time.
+// A nanosleep takes just as long as it says (hardware: up to twice that), at
+// most a millisecond. Lanes that sleep apart sleep one after the other.
+func (r *Run) Slept() uint64 { return r.slept }
+
 // Step runs the next n thread blocks to their end, in linear order with x
 // fastest, and reports whether all have run. An error is a *[Trap]; the launch
 // is over then, with the stores of what ran in memory, and every further Step
@@ -213,6 +227,10 @@ func (r *Run) Step(n uint64) (done bool, err error) {
 		return true, r.err
 	}
 	defer r.forget()
+	r.now, r.slept = 0, 0
+	if r.l.Timer != nil {
+		r.now = r.l.Timer()
+	}
 	for ; n > 0 && r.next < r.total; n-- {
 		x, y := uint64(r.l.Grid[0]), uint64(r.l.Grid[1])
 		r.block = [3]uint32{uint32(r.next % x), uint32(r.next / x % y), uint32(r.next / x / y)}
@@ -242,6 +260,7 @@ func (r *Run) runBlock() error {
 			if err := r.exec(w); err != nil {
 				return err
 			}
+			r.slept = max(r.slept, w.slept)
 		}
 		return nil
 	}
@@ -254,6 +273,7 @@ func (r *Run) runBlock() error {
 				if err := r.exec(w); err != nil {
 					return err
 				}
+				r.slept = max(r.slept, w.slept)
 			}
 		}
 		if done, err := r.release(); done || err != nil {
@@ -289,6 +309,7 @@ func (r *Run) release() (done bool, err error) {
 		}
 		if arrived[w.barrier].warps >= want {
 			w.reduce(&r.k.code[w.pc-1], arrived[w.barrier])
+			w.slept = arrived[w.barrier].slept
 			w.state = warpReady
 			released = true
 		}

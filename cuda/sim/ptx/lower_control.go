@@ -101,8 +101,7 @@ func lowerTrap(b *builder, c *cursor) error {
 	return err
 }
 
-// lowerNanosleep checks a nanosleep, which does nothing: no thread runs while
-// another sleeps.
+// lowerNanosleep is nanosleep: see [Run.Slept].
 func lowerNanosleep(b *builder, c *cursor) error {
 	t, err := c.typ("u", 32)
 	if err != nil {
@@ -114,9 +113,14 @@ func lowerNanosleep(b *builder, c *cursor) error {
 	if err := b.count(1, 1); err != nil {
 		return err
 	}
-	if _, err := b.src(0, t); err != nil {
+	a, err := b.src(0, t)
+	if err != nil {
 		return err
 	}
-	_, err = b.guarded(opNop)
-	return err
+	n, err := b.guarded(opSleep)
+	if err != nil {
+		return err
+	}
+	n.a = a
+	return nil
 }

@@ -1,5 +1,7 @@
 package ptx
 
+import "strings"
+
 // lowerMov is mov between registers, from special registers and constants, of
 // variables' addresses, and between a register and a vector.
 func lowerMov(b *builder, c *cursor) error {
@@ -22,15 +24,18 @@ func lowerMov(b *builder, c *cursor) error {
 	case s.kind == argVec && t.class == classBits:
 		return b.pack(t, d, s.vec)
 	case s.name == "%clock" || s.name == "%clock64" || s.name == "%clock_hi":
-		return b.clock(t, s.name)
+		return b.clock(opClock, t, s.name)
+	case s.name == "%globaltimer" || s.name == "%globaltimer_lo" || s.name == "%globaltimer_hi":
+		return b.clock(opTimer, t, s.name)
 	}
 	_, err = b.one(opMov, t)
 	return err
 }
 
-func (b *builder) clock(t dtype, name string) error {
+// clock is a counter of instructions or of time, or a half of it.
+func (b *builder) clock(o op, t dtype, name string) error {
 	want := typeU32
-	if name == "%clock64" {
+	if name == "%clock64" || name == "%globaltimer" {
 		want.bits = 64
 	}
 	if !want.agrees(t) {
@@ -40,13 +45,13 @@ func (b *builder) clock(t dtype, name string) error {
 	if err != nil {
 		return err
 	}
-	n, err := b.guarded(opClock)
+	n, err := b.guarded(o)
 	if err != nil {
 		return err
 	}
 	n.d = d
 	n.width(t)
-	if name == "%clock_hi" {
+	if strings.HasSuffix(name, "_hi") {
 		n.sub = 32
 	}
 	return nil

@@ -101,6 +101,8 @@ const (
 	opWarpSync
 	opBar
 	opClock
+	opTimer
+	opSleep
 
 	// Control.
 	opBra
@@ -127,6 +129,7 @@ var opNames = [opEnd]string{
 	opFloat2: "float of two", opFloat3: "float of three", opFloat1: "float of one", opCvtF: "cvt.f",
 	opLd: "ld", opSt: "st", opLdParam: "ld.param", opAtom: "atom", opNop: "nop",
 	opShfl: "shfl", opVote: "vote", opMatch: "match", opActive: "activemask", opWarpSync: "bar.warp", opBar: "bar", opClock: "clock",
+	opTimer: "globaltimer", opSleep: "nanosleep",
 	opBra: "bra", opJoin: "join", opExit: "exit", opTrap: "trap",
 }
 

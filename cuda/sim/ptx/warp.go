@@ -46,10 +46,23 @@ type warp struct {
 	carry   uint32 // the condition code of each lane
 	first   uint32 // linear thread index of lane 0
 	steps   uint64
+	slept   uint64 // nanoseconds, since the thread block began
 	state   warpState
 	barrier uint32
 	votes   uint32 // of bar.red
 	want    uint32 // warps that the barrier waits for; 0: all
+}
+
+// sleep lets time pass for the warp: as long as the lane of m that sleeps
+// longest.
+func (w *warp) sleep(ns *lanes, m uint32) {
+	longest := uint64(0)
+	for i, t := range ns {
+		if m>>i&1 != 0 {
+			longest = max(longest, t)
+		}
+	}
+	w.slept += min(longest, maxSleep)
 }
 
 // branch parts the warp: taken goes to target, the others on from fall, and

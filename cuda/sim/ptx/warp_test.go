@@ -147,6 +147,40 @@ func TestClock(t *testing.T) {
 	require.Equal(t, []uint32{1, 1}, runFlow(t, k, 2))
 }
 
+// The timer passes while a warp sleeps, and for all who met it at a barrier.
+func TestTimer(t *testing.T) {
+	const now = 5<<32 + 7
+	// What each thread saw pass, plus what is wrong with the timer at the start.
+	k := flowKernel(t, `
+mov.u64 %d2, %globaltimer; mov.u32 %r2, %globaltimer_lo; mov.u32 %r3, %globaltimer_hi;
+setp.lt.u32 %p1, %r1, 40; @%p1 nanosleep.u32 700;
+nanosleep.u32 %r1;
+bar.sync 0;
+mov.u64 %d3, %globaltimer; sub.u64 %d3, %d3, %d2;
+cvt.u64.u32 %d4, %r3; shl.b64 %d4, %d4, 32; cvt.u64.u32 %d5, %r2; or.b64 %d4, %d4, %d5; xor.b64 %d4, %d4, %d2; add.u64 %d3, %d3, %d4;
+xor.b64 %d2, %d2, 21474836487; add.u64 %d3, %d3, %d2;
+st.global.u32 [%d1], %d3; ret;`)
+	data := make([]byte, 4*70)
+	l := grid(2, 70)
+	l.Params, l.Timer = params(uint64(base)), func() uint64 { return now }
+	r := start(t, k, testMemory{{Base: base, Data: data}}, l)
+	require.Zero(t, r.Slept())
+	for range 2 {
+		_, err := r.Step(1)
+		require.NoError(t, err)
+		// Lanes 32 to 39 sleep first, then their whole warp as long as its lane 63.
+		require.EqualValues(t, 700+63, r.Slept())
+		for _, v := range valuesOf[uint32](data) {
+			require.EqualValues(t, 700+63, v)
+		}
+	}
+	k = flowKernel(t, "nanosleep.u32 2000000; ret;")
+	r = start(t, k, nil, Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: params(uint64(base))})
+	_, err := r.Step(1)
+	require.NoError(t, err)
+	require.EqualValues(t, 1e6, r.Slept(), "a sleep is a millisecond at most, and warps sleep at the same time")
+}
+
 // TestConcurrentRuns: one kernel, several goroutines.
 func TestConcurrentRuns(t *testing.T) {
 	k := kernel(t, "block.ptx", "reduce")
