@@ -75,7 +75,7 @@ fetch() {
 # locate DIR FILE: prints the path of the one file of that name.
 locate() {
 	local found
-	found=$(find "$1" -name "$2" -print -quit 2>/dev/null || true)
+	found=$(find "$1/" -name "$2" -print -quit 2>/dev/null || true)
 	if [ -z "$found" ]; then
 		echo "deps: no $2 in $1; run ./build.sh deps" >&2
 		return 1
