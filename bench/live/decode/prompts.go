@@ -1,0 +1,114 @@
+package decode
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kvgate/kvgate/internal/clock"
+)
+
+// prompt is the KV of a request, ready at the NIC's other end.
+type prompt struct {
+	slot    int
+	request uint32
+}
+
+// feeder has prompts prepared, ahead of the engine and beside it.
+type feeder struct {
+	m    *Machine
+	stop context.CancelCauseFunc
+	done chan struct{}
+
+	mu    sync.Mutex
+	free  []int
+	ready []prompt
+	err   error
+	more  chan struct{} // of capacity 1: a slot is free
+}
+
+func newFeeder(ctx context.Context, m *Machine) *feeder {
+	ctx, stop := context.WithCancelCause(ctx)
+	f := &feeder{m: m, stop: stop, done: make(chan struct{}), more: make(chan struct{}, 1)}
+	for i := range slots {
+		f.free = append(f.free, i)
+	}
+	m.wall.Go("prompts", func() { f.run(ctx) })
+	return f
+}
+
+func (f *feeder) run(ctx context.Context) {
+	defer close(f.done)
+	for ctx.Err() == nil {
+		slot, ok := f.takeSlot()
+		if !ok {
+			select {
+			case <-f.more:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		id, err := f.m.nextRequest()
+		if err == nil {
+			err = f.m.nic.Prepare(ctx, slot, id)
+		}
+		f.mu.Lock()
+		f.ready = append(f.ready, prompt{slot, id})
+		if err != nil && ctx.Err() == nil {
+			f.err = err
+		}
+		f.mu.Unlock()
+		if err != nil {
+			return
+		}
+		f.m.clk.Notify()
+	}
+}
+
+func (f *feeder) takeSlot() (int, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.free) == 0 {
+		return 0, false
+	}
+	s := f.free[0]
+	f.free = append(f.free[:0], f.free[1:]...)
+	return s, true
+}
+
+// take returns a prompt that is ready. ok is false where none is.
+func (f *feeder) take() (p prompt, ok bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil || len(f.ready) == 0 {
+		return p, false, f.err
+	}
+	p = f.ready[0]
+	f.ready = append(f.ready[:0], f.ready[1:]...)
+	return p, true, nil
+}
+
+// any is done when a prompt is ready, or none will be.
+func (f *feeder) any() clock.Cond {
+	return clock.Func("a prompt to be ready", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.ready) > 0 || f.err != nil
+	})
+}
+
+// giveBack gives a slot back that no transfer reads any more.
+func (f *feeder) giveBack(slot int) {
+	f.mu.Lock()
+	f.free = append(f.free, slot)
+	f.mu.Unlock()
+	select {
+	case f.more <- struct{}{}:
+	default:
+	}
+}
+
+// close ends the feeder. Slots are as they are.
+func (f *feeder) close() {
+	f.stop(nil)
+	<-f.done
+}
