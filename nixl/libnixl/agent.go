@@ -18,8 +18,8 @@ import (
 //
 // Locks are taken in the order of the fields: calls that change what the
 // library knows of peers or memory run one at a time, every other call runs
-// beside them, and mu is held for bookkeeping only, never across a call of the
-// library.
+// beside them, and mu is held for bookkeeping only and for releases, which are
+// short, never across another call of the library.
 type Agent struct {
 	lib  *Library
 	d    driver
@@ -228,15 +228,6 @@ func (a *Agent) enter(op string) error {
 	return nil
 }
 
-// openLocked is for calls that keep the agent alive by counting as in flight.
-// The caller holds mu.
-func (a *Agent) openLocked(op string) error {
-	if a.closed {
-		return nixl.Refuse(op, "", nixl.ErrClosed, "agent %s", a.name)
-	}
-	return nil
-}
-
 func (a *Agent) leave() { a.life.RUnlock() }
 
 // Close ends the agent and with it its backends, registrations and peers. It
@@ -269,10 +260,14 @@ func (a *Agent) Close() error {
 	return nil
 }
 
-// stop releases everything native and then the native agent. The caller holds
-// all locks but mu.
+// stop releases everything native, also what is in flight, and then the native
+// agent. The caller holds all locks but mu.
 func (a *Agent) stop() {
-	a.dropRequests(func(*Transfer) bool { return true })
+	a.mu.Lock()
+	for a.requests != nil {
+		a.requests.dropLocked()
+	}
+	a.mu.Unlock()
 	for v := range a.views {
 		v.release()
 	}

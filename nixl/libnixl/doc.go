@@ -45,9 +45,11 @@
 //     its end; its bytes all move. Who needs it no more cancels it, hands it to
 //     [nixl.Poller.Retire], with its registrations, and leaves the memory alone
 //     until told.
-//   - A peer that hangs without disconnecting keeps its transfers in flight.
-//     They hold up [Agent.Recover] and [Agent.Close], which are refused with
-//     [nixl.ErrBusy] until the peer goes on or its process ends.
+//   - A peer that hangs without disconnecting keeps its transfers in flight,
+//     canceled or not, and [Agent.Close] refused. [Agent.Recover] of the peer
+//     ends them, and with them the connections to all others; transfers with
+//     others have to have ended or be canceled. UCX then aborts the process of a
+//     peer that goes on in the middle of answering a read over TCP.
 //   - Closing a registration does not stop peers from writing into the memory:
 //     they hold its keys. Tell them first, and wait until they have said that
 //     none of their transfers is in flight.
@@ -75,7 +77,7 @@
 // AddPeer begins the next. Over shared memory there is no connection that could
 // fail; the end of the peer shows as an ErrBackend of each post, until the peer
 // is removed. Only errors of the first row, those of calls that hand nothing
-// over, and [nixl.ErrCanceled] are quiet. The library's own code for a canceled
+// over, [nixl.ErrCanceled], and what [Agent.Recover] ends are quiet. The library's own code for a canceled
 // request does not occur: the binding releases none that is in flight.
 //
 // SYMBOLS.md lists every function that the library exports, with where it is

@@ -135,6 +135,10 @@ func (a *Agent) NewIndexed(op nixl.Op, local *List, localIndex []int32, remote *
 		return nil, err
 	}
 	t := &Transfer{a: a, spec: s, opt: o, lists: &indexed{local, remote, slices.Clone(localIndex), slices.Clone(remoteIndex)}}
+	if err := a.enter(name); err != nil {
+		return nil, err
+	}
+	defer a.leave()
 	if err := t.prepare(name); err != nil {
 		return nil, err
 	}

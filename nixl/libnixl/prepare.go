@@ -19,18 +19,16 @@ func (t *Transfer) copied(local, remote []nixl.Descriptor) (l, r []nixl.Descript
 }
 
 // prepare makes the native request. Of two that do so at once the first stays.
+// The caller keeps the agent.
 func (t *Transfer) prepare(op string) error {
 	a := t.a
 	if b := t.opt.Backend; b != nil && b.a != a {
 		return nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrInvalid, "backend %s is of another agent", b.Plugin())
 	}
 	a.mu.Lock()
-	err := a.openLocked(op)
+	err := t.resolve(op)
 	if err == nil {
-		err = t.resolve(op)
-	}
-	if err == nil {
-		t.pin() // so that neither agent, memory nor peer goes meanwhile
+		t.pin() // so that neither memory nor peer goes meanwhile
 	}
 	r := a.remotes[t.spec.Peer.Name]
 	fetched, name := false, a.selfName

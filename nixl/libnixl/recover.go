@@ -17,10 +17,15 @@ import (
 // new generation begins for each. Registrations stay valid; lists and views
 // are dead; prepared transfers are refused as those of an earlier generation.
 //
-// It is refused with [nixl.ErrBusy] while any transfer of the agent is in
-// flight, and with [nixl.ErrNoPeer] for a peer that there never was. If the
-// agent can not be made anew it is closed, and the error says why: its memory
-// is quiet then, too.
+// What is in flight with p, and whatever was canceled, ends with the backend:
+// with [nixl.ErrDisconnected] or [nixl.ErrCanceled], quiet. So a peer that hangs
+// holds nothing up: the memory of this agent is its own again. Of a write, bytes
+// that have left may still reach the memory of the peer when it goes on.
+//
+// It is refused with [nixl.ErrBusy] while any other transfer of the agent is in
+// flight, and with [nixl.ErrNoPeer] for a peer that there never was. Other calls
+// of the agent wait for it, some tenths of a second. If the agent can not be
+// made anew it is closed, and the error says why: its memory is quiet then, too.
 func (a *Agent) Recover(p nixl.Peer) error {
 	const op = "recover"
 	a.peersMu.Lock()
@@ -31,14 +36,15 @@ func (a *Agent) Recover(p nixl.Peer) error {
 	defer a.life.Unlock()
 	a.mu.Lock()
 	now, _, _ := a.peers.Current(p.Name)
+	ending, others := a.underWay(p)
 	var err error
 	switch {
 	case a.closed:
 		err = nixl.Refuse(op, p.Name, nixl.ErrClosed, "agent %s", a.name)
 	case p.Generation == 0 || p.Generation > now.Generation:
 		err = nixl.Refuse(op, p.Name, nixl.ErrNoPeer, "generation %d", p.Generation)
-	case a.inFlight > 0:
-		err = nixl.Refuse(op, p.Name, nixl.ErrBusy, "%d transfers of agent %s in flight", a.inFlight, a.name)
+	case others > 0:
+		err = nixl.Refuse(op, p.Name, nixl.ErrBusy, "%d transfers of agent %s with others are in flight and not canceled", others, a.name)
 	}
 	if err != nil {
 		a.mu.Unlock()
@@ -58,6 +64,9 @@ func (a *Agent) Recover(p nixl.Peer) error {
 	}
 	a.stop()
 	a.mu.Lock()
+	for _, t := range ending {
+		t.ended(op)
+	}
 	a.registry.Quieted()
 	a.restarts++
 	a.mu.Unlock()
@@ -77,6 +86,34 @@ func (a *Agent) Recover(p nixl.Peer) error {
 		a.kept.close()
 	}
 	return err
+}
+
+// underWay returns the transfers in flight that may end with their backend, and
+// how many may not. The caller holds all locks, so that none of them is in a
+// call of the library.
+func (a *Agent) underWay(p nixl.Peer) (ending []*Transfer, others int) {
+	for t := a.requests; t != nil; t = t.next {
+		switch {
+		case t.status != nixl.InProgress:
+		case t.canceled || t.spec.Peer.Name == p.Name:
+			ending = append(ending, t)
+		default:
+			others++
+		}
+	}
+	return ending, others
+}
+
+// ended ends a transfer that was in flight: nothing is left that could carry
+// it. The caller holds mu.
+func (t *Transfer) ended(op string) {
+	err := nixl.Canceled(op, t.spec.Peer.Name)
+	if !t.canceled {
+		err.Err = nixl.ErrDisconnected
+	}
+	err.Detail = "its backend was destroyed"
+	t.status, t.err = nixl.Failed, err
+	t.unpin(true)
 }
 
 // restart makes the native agent again and registers what is registered.

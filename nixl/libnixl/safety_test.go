@@ -305,9 +305,11 @@ func TestRecoverIsRefused(t *testing.T) {
 	p := newPair(t, 8<<20, Config{})
 	quiet(t, p.a.Recover(nixl.Peer{Name: "nobody", Generation: 1}), nixl.ErrNoPeer)
 	quiet(t, p.a.Recover(nixl.Peer{Name: "prefill", Generation: 9}), nixl.ErrNoPeer)
+	// A transfer with another peer is in flight.
+	bystander := introduce(t, p.a, agent(t, "bystander", Config{}))
 	x := p.transfer(t, p.spec(nixl.Read, 0, 8<<20))
 	require.NoError(t, x.Post())
-	require.ErrorIs(t, p.a.Recover(p.peer), nixl.ErrBusy)
+	require.ErrorIs(t, p.a.Recover(bystander), nixl.ErrBusy)
 	require.NoError(t, wait(t, p.a, x))
 	require.Equal(t, uint64(0), p.a.Restarts())
 }

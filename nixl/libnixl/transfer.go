@@ -49,17 +49,18 @@ func (a *Agent) NewTransfer(s nixl.Spec) (nixl.Transfer, error) {
 
 // NewRequest is NewTransfer with options.
 func (a *Agent) NewRequest(s nixl.Spec, o RequestOptions) (*Transfer, error) {
+	const op = "transfer"
+	if err := a.enter(op); err != nil {
+		return nil, err
+	}
+	defer a.leave()
 	if err := s.Check(); err != nil {
-		if e := a.enter("transfer"); e != nil {
-			return nil, e
-		}
-		a.leave()
 		return nil, err
 	}
 	t := &Transfer{a: a, spec: s, opt: o}
 	t.spec.Local, t.spec.Remote = t.copied(s.Local, s.Remote)
 	t.spec.Notification = slices.Clone(s.Notification)
-	if err := t.prepare("transfer"); err != nil {
+	if err := t.prepare(op); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -93,6 +94,8 @@ func (t *Transfer) unpin(quiet bool) {
 func (t *Transfer) Post() error {
 	const op = "post"
 	a := t.a
+	a.life.RLock()
+	defer a.life.RUnlock()
 	a.mu.Lock()
 	if err := t.mayPost(op); err != nil {
 		err = t.refused(err)
@@ -201,13 +204,18 @@ func (t *Transfer) Status() (nixl.Status, error) {
 	const op = "status"
 	a := t.a
 	a.mu.Lock()
-	switch {
-	case t.closed || a.closed:
-		defer a.mu.Unlock()
-		return nixl.Failed, &nixl.Error{Op: op, Peer: t.spec.Peer.Name, Err: nixl.ErrClosed, NeverHanded: t.posts == 0}
-	case t.status != nixl.InProgress:
-		defer a.mu.Unlock()
-		return t.status, t.err
+	if s, err, told := t.told(op); told {
+		a.mu.Unlock()
+		return s, err
+	}
+	a.mu.Unlock()
+	// Only now, since what has ended is told without a wait for Recover.
+	a.life.RLock()
+	defer a.life.RUnlock()
+	a.mu.Lock()
+	if s, err, told := t.told(op); told {
+		a.mu.Unlock()
+		return s, err
 	}
 	if !t.arrived {
 		if err := a.peers.Check(op, t.spec.Peer); err != nil {
@@ -220,7 +228,6 @@ func (t *Transfer) Status() (nixl.Status, error) {
 	req, arrived := t.req, t.arrived
 	a.mu.Unlock()
 
-	// The agent stays, since a transfer is in flight.
 	s, err := statusOK, error(nil)
 	if !arrived {
 		s, err = a.d.poll(a.h, req)
@@ -270,6 +277,18 @@ func (t *Transfer) withdraw() {
 	if t.canceled && t.status == nixl.Idle {
 		t.status, t.err = nixl.Failed, nixl.Refuse("cancel", t.spec.Peer.Name, nixl.ErrCanceled, "before it was posted")
 	}
+}
+
+// told returns the status of a transfer that is not in flight. The caller holds
+// mu.
+func (t *Transfer) told(op string) (s nixl.Status, err error, told bool) {
+	switch {
+	case t.closed || t.a.closed:
+		return nixl.Failed, &nixl.Error{Op: op, Peer: t.spec.Peer.Name, Err: nixl.ErrClosed, NeverHanded: t.posts == 0}, true
+	case t.status != nixl.InProgress:
+		return t.status, t.err, true
+	}
+	return 0, nil, false
 }
 
 // tell sends the notification of a transfer whose bytes have all arrived.
