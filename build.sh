@@ -2,6 +2,7 @@
 # All passes of the build behind one entry point: ./build.sh PASS...
 set -euo pipefail
 cd "$(dirname "$0")"
+root=$PWD
 
 # The release of honnef.co/go/tools that the lint pass runs.
 staticcheck_version=v0.8.2
@@ -35,7 +36,9 @@ usage() {
 		  bench      all benchmarks; KVGATE_BENCHTIME is the time for each (1s)
 		  ci         everything that has to pass, in the order of .ci/run
 		KVGATE_REQUIRE=1 (or CI=true) makes a test fail, rather than skip, where
-		the reference files beside the repository are missing.
+		the reference files beside the repository are missing. Tests that were
+		skipped are listed at the end; in CI they fail a pass, but for the reasons
+		in .ci/skips.
 	END
 }
 
@@ -43,6 +46,19 @@ usage() {
 run() {
 	echo "+ $*" >&2
 	"$@"
+}
+
+# gotest is go test that says at the end which tests were skipped, and why. In CI
+# a skip for a reason that .ci/skips does not list is a failure. What go test is
+# run with in the environment comes first: NAME=VALUE... go test's arguments.
+gotest() {
+	local environment=()
+	while [[ $1 =~ ^[A-Z0-9_]+= ]]; do
+		environment+=("$1")
+		shift
+	done
+	(cd "$root" && go build -o .cache/testrun ./internal/testrun)
+	run env "${environment[@]}" "$root/.cache/testrun" -expected "$root/.ci/skips" "$@"
 }
 
 pass_deps() { run scripts/deps.sh; }
@@ -86,14 +102,14 @@ pass_lint() {
 	run go run "honnef.co/go/tools/cmd/staticcheck@$staticcheck_version" ./...
 }
 
-pass_test() { run env CGO_ENABLED=0 go test -timeout 5m ./...; }
+pass_test() { gotest CGO_ENABLED=0 -timeout 5m ./...; }
 
 pass_race() {
 	if ! command -v "${CC:-gcc}" >/dev/null; then
 		echo "race: needs a C compiler (apt-get install gcc)" >&2
 		return 1
 	fi
-	run env CGO_ENABLED=1 go test -race -timeout 10m ./...
+	gotest CGO_ENABLED=1 -race -timeout 10m ./...
 }
 
 # The packages that call C.
@@ -106,15 +122,15 @@ nixl_tests='^(TestParseMetadata.*|TestNothingInFlightIsLetGo|TestEqualRegionsGoD
 
 pass_cgocheck() {
 	# shellcheck disable=SC2086 # several packages
-	run env CGO_ENABLED=1 GODEBUG=cgocheck=1 go test -count=1 $cgo_packages
-	run env CGO_ENABLED=1 GODEBUG=cgocheck=1 go test -count=1 -run "$nixl_tests" ./nixl/libnixl
+	gotest CGO_ENABLED=1 GODEBUG=cgocheck=1 -count=1 $cgo_packages
+	gotest CGO_ENABLED=1 GODEBUG=cgocheck=1 -count=1 -run "$nixl_tests" ./nixl/libnixl
 	# shellcheck disable=SC2086
-	run env CGO_ENABLED=1 GOEXPERIMENT=cgocheck2 go test -count=1 $cgo_packages
-	run env CGO_ENABLED=1 GOEXPERIMENT=cgocheck2 go test -count=1 -run "$nixl_tests" ./nixl/libnixl
+	gotest CGO_ENABLED=1 GOEXPERIMENT=cgocheck2 -count=1 $cgo_packages
+	gotest CGO_ENABLED=1 GOEXPERIMENT=cgocheck2 -count=1 -run "$nixl_tests" ./nixl/libnixl
 	# Leaks: what a device keeps to the end of the process is no fault.
 	# shellcheck disable=SC2086
-	run env CGO_ENABLED=1 ASAN_OPTIONS=detect_leaks=0 go test -asan -count=1 $cgo_packages
-	run env CGO_ENABLED=1 ASAN_OPTIONS=detect_leaks=0 go test -asan -count=1 -run "$nixl_tests" ./nixl/libnixl
+	gotest CGO_ENABLED=1 ASAN_OPTIONS=detect_leaks=0 -asan -count=1 $cgo_packages
+	gotest CGO_ENABLED=1 ASAN_OPTIONS=detect_leaks=0 -asan -count=1 -run "$nixl_tests" ./nixl/libnixl
 }
 
 pass_gorgonia() { run scripts/gorgonia.sh test; }
@@ -126,7 +142,7 @@ pass_nvml() {
 		cd cuda/nvml
 		run env CGO_ENABLED=0 go vet ./...
 		run env CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go vet ./...
-		run env CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go test -race -count=1 ./...
+		gotest CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" -race -count=1 ./...
 	)
 }
 
