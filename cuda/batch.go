@@ -17,7 +17,7 @@ const (
 	OpRecord       // A event
 	OpWaitEvent    // A event: the stream waits on the device
 	OpWriteWord    // A address, B value (32 bit)
-	OpWaitWord     // A address, B value: until the word has cyclically reached it
+	OpWaitWord     // A address, B value: until the word has cyclically reached it; Flags may be WaitFlush
 	OpGraph        // A executable graph
 	OpSignal       // A host function, B its argument
 	opEnd

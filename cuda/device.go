@@ -9,13 +9,14 @@ import (
 // memory that the device can reach. It is an integer, never a Go pointer.
 type DevicePtr uint64
 
-// Stream, Event, Module and Function are handles of a device. Zero is none:
-// the legacy default stream has no handle here and is never used.
+// Stream, Event, Module, Function and HostFunc are handles of a device. Zero is
+// none, and never the legacy default stream: see [Device.LegacyStream].
 type (
 	Stream   uint64
 	Event    uint64
 	Module   uint64
 	Function uint64
+	HostFunc uint64 // a function that a stream calls on the host: see [Batch.Signal]
 )
 
 // MemoryKind says where memory lies and who can reach it.
@@ -59,13 +60,29 @@ type PinnedBuffer struct {
 	Device DevicePtr
 }
 
-// StreamOptions are the options of a stream. All streams are non-blocking: they
-// have no implicit order with the legacy default stream.
+// StreamOptions are the options of a stream. The zero value is a non-blocking
+// one of the least priority.
 type StreamOptions struct {
 	// Name appears in errors and reports.
 	Name string
 	// HighPriority asks for the device's greatest priority.
 	HighPriority bool
+	// Priority is the priority where HighPriority is not set, as CUDA counts:
+	// smaller is greater, and 0 is the least. What lies outside [Info.Priorities]
+	// is clamped to it. It is a hint for kernels that are pending; one that runs
+	// is not interrupted, and copies take no notice.
+	Priority int
+	// Blocking makes a stream that has an implicit order with the legacy default
+	// stream: see [Device.LegacyStream].
+	Blocking bool
+}
+
+// EventOptions are the options of an event. The zero value is one without
+// timing, for which a waiting thread spins.
+type EventOptions struct {
+	// BlockingSync lets [Device.SyncEvent] give the processor away while it
+	// waits, and run again somewhat later.
+	BlockingSync bool
 }
 
 // Info describes a device.
@@ -81,6 +98,15 @@ type Info struct {
 	MaxGrid    [3]uint32
 	MaxBlock   [3]uint32
 	MaxThreads int // of one thread block
+	// SharedMemory is what a thread block may use of shared memory, static and
+	// dynamic, and SharedOptIn what it may after [Device.AllowShared]. Bytes.
+	SharedMemory, SharedOptIn uint32
+	// Priorities are the least and the greatest priority of streams. Smaller
+	// numbers are greater priorities.
+	Priorities [2]int
+	// FlushesWrites tells that a wait for a word can be followed by a flush of
+	// writes from outside the device: see [WaitFlush].
+	FlushesWrites bool
 }
 
 // MarkState is an answer of [Device.Poll].
@@ -130,7 +156,8 @@ type Clock interface {
 
 // Device is one GPU, real or simulated. Methods are safe for use by several
 // goroutines, may be called from any OS thread, and leave the thread's current
-// context as they found it. None uses the legacy default stream.
+// context as they found it. None uses the legacy default stream, unless a batch
+// names it.
 //
 // After a sticky error ([Sticky]) the device is dead: every call returns it.
 type Device interface {
@@ -168,16 +195,41 @@ type Device interface {
 	UnloadModule(m Module) error
 	// Function returns the kernel of that name, or ErrNotFound.
 	Function(m Module, name string) (Function, error)
+	// AllowShared lets launches of f take that many bytes of dynamic shared memory,
+	// also where they come to more than [Info.SharedMemory] with the kernel's
+	// static ones. Beyond [Info.SharedOptIn] it fails with ErrInvalidValue.
+	AllowShared(f Function, dynamic uint32) error
 
 	// NewStream returns a stream, which the caller destroys.
 	NewStream(o StreamOptions) (Stream, error)
 	// DestroyStream ends a handle at once. Work in the stream still runs.
 	DestroyStream(s Stream) error
+	// StreamPriority returns the priority that a stream was given.
+	StreamPriority(s Stream) (int, error)
+	// LegacyStream adopts the legacy default stream of the device's context, for
+	// engines that have work there. A command in it waits for all earlier work
+	// of blocking streams, and later work of theirs for it; non-blocking streams
+	// are exempt. It is the engine's: nothing of this library is ever put there
+	// unasked, and destroying the handle leaves the stream alone.
+	LegacyStream() (Stream, error)
 	// NewEvent returns an event without timing.
 	NewEvent() (Event, error)
+	// NewEventWithOptions is NewEvent with options.
+	NewEventWithOptions(o EventOptions) (Event, error)
 	// DestroyEvent ends a handle at once. Records of it and waits for it that
 	// are in streams keep their meaning.
 	DestroyEvent(e Event) error
+
+	// NewSignal returns a host function that counts its calls, each by one
+	// whatever its argument, for [Batch.Signal]. The caller destroys it.
+	NewSignal() (HostFunc, error)
+	// SignalCount returns how often a function of NewSignal has been called. It
+	// is no crossing, and answers on a dead device, too: what stands behind a
+	// failure in a stream is never called.
+	SignalCount(f HostFunc) (uint64, error)
+	// DestroyHostFunc ends a handle at once. Calls that are in streams still
+	// come.
+	DestroyHostFunc(f HostFunc) error
 
 	// Submit hands the commands of b to their streams, in order, in one
 	// crossing, and returns without waiting for them. On a failure the error is
@@ -189,8 +241,13 @@ type Device interface {
 	// device's, not a mark's; marks behind it are unanswered.
 	Poll(marks []Mark) error
 
-	// SyncStream blocks until all work submitted to s has run.
+	// SyncStream blocks until all work submitted to s has run, and all that it
+	// waits for: see [Device.LegacyStream]. As SyncEvent and Sync it ends with
+	// ctx, whose cause it then returns, and promptly with the device's error.
 	SyncStream(ctx context.Context, s Stream) error
+	// SyncEvent blocks until the newest record of e has fired. As in CUDA it
+	// returns at once for an event that was never recorded.
+	SyncEvent(ctx context.Context, e Event) error
 	// Sync blocks until all work submitted to the device has run.
 	Sync(ctx context.Context) error
 
@@ -201,6 +258,7 @@ type Device interface {
 // Watcher is implemented by devices that can tell without a crossing that marks
 // may have moved. Waits look at the counter and poll only when it changed.
 type Watcher interface {
-	// Activity changes whenever an event fires or the device dies.
+	// Activity changes whenever an event fires or the device dies, and may
+	// change whenever a stream has written a word or called a host function.
 	Activity() uint64
 }

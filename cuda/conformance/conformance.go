@@ -29,6 +29,7 @@ type Behaviour func(t *testing.T, d cuda.Device)
 func Behaviours() map[string]Behaviour {
 	all := map[string]Behaviour{}
 	for _, table := range []map[string]Behaviour{streamBehaviours, eventBehaviours, memoryBehaviours, submitBehaviours, launchBehaviours,
+		legacyBehaviours, wordBehaviours, signalBehaviours, blockingBehaviours, limitBehaviours, capturedBehaviours,
 		ipcBehaviours, graphBehaviours, captureBehaviours} {
 		for name, b := range table {
 			if all[name] != nil {

@@ -1,5 +1,7 @@
 package conformance
 
+import "maps"
+
 // driverAPI is where the vendor documents the driver.
 const driverAPI = "https://docs.nvidia.com/cuda/cuda-driver-api/"
 
@@ -89,4 +91,12 @@ var pages = map[string]string{
 }
 
 // Page returns the page that states a behaviour: the vendor's, or [Own].
-func Page(name string) string { return pages[name] }
+func Page(name string) string { return allPages()[name] }
+
+func allPages() map[string]string {
+	all := map[string]string{}
+	for _, table := range []map[string]string{pages, legacyPages, wordPages, signalPages, blockingPages, limitPages, capturedPages} {
+		maps.Copy(all, table)
+	}
+	return all
+}

@@ -51,6 +51,7 @@ typedef struct {
 	CUresult (*cuModuleUnload)(CUmodule module);
 	CUresult (*cuModuleGetFunction)(CUfunction *function, CUmodule module, const char *name);
 	CUresult (*cuFuncGetAttribute)(int *value, int attribute, CUfunction function);
+	CUresult (*cuFuncSetAttribute)(CUfunction function, int attribute, int value);
 	CUresult (*cuFuncLoad)(CUfunction function);
 	CUresult (*cuFuncGetParamInfo)(CUfunction function, size_t index, size_t *offset, size_t *size);
 	CUresult (*cuLaunchKernel)(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra);
@@ -76,6 +77,7 @@ typedef struct {
 	CUresult (*cuStreamIsCapturing)(CUstream stream, int *status);
 	CUresult (*cuThreadExchangeStreamCaptureMode)(int *mode);
 	CUresult (*cuStreamGetCtx)(CUstream stream, CUcontext *context);
+	CUresult (*cuStreamGetPriority)(CUstream stream, int *priority);
 	CUresult (*cuStreamWaitEvent)(CUstream stream, CUevent event, unsigned int flags);
 	CUresult (*cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags);
 	CUresult (*cuStreamWaitValue32_v2)(CUstream stream, CUdeviceptr addr, unsigned int value, unsigned int flags);
@@ -95,6 +97,6 @@ typedef struct {
 	CUresult (*kvgateSimulated)(int *simulated);
 } kvg_table;
 
-enum { KVG_SLOTS = 65 };
+enum { KVG_SLOTS = 67 };
 
 #endif

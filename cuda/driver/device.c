@@ -189,14 +189,23 @@ kvg_result kvg_function(kvg_device *d, uint64_t module, const char *name, uint64
 	});
 }
 
-kvg_result kvg_new_stream(kvg_device *d, int high, uint64_t *stream) {
-	WITHIN(d, {
-		int least = 0;
-		int greatest = 0;
-		r = kvg_from(d->t.cuCtxGetStreamPriorityRange(&least, &greatest));
-		// CU_STREAM_NON_BLOCKING
-		if (r.why == KVG_OK) r = kvg_from(d->t.cuStreamCreateWithPriority(stream, 1, high ? greatest : least));
-	});
+kvg_result kvg_allow_shared(kvg_device *d, uint64_t function, int bytes) {
+	if (!d->t.cuFuncSetAttribute) return kvg_refuse(KVG_MISSING);
+	// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+	WITHIN(d, r = kvg_from(d->t.cuFuncSetAttribute(function, 8, bytes)));
+}
+
+kvg_result kvg_priorities(kvg_device *d, int *least, int *greatest) {
+	WITHIN(d, r = kvg_from(d->t.cuCtxGetStreamPriorityRange(least, greatest)));
+}
+
+kvg_result kvg_new_stream(kvg_device *d, unsigned int flags, int priority, uint64_t *stream) {
+	WITHIN(d, r = kvg_from(d->t.cuStreamCreateWithPriority(stream, flags, priority)));
+}
+
+kvg_result kvg_stream_priority(kvg_device *d, uint64_t stream, int *priority) {
+	if (!d->t.cuStreamGetPriority) return kvg_refuse(KVG_MISSING);
+	WITHIN(d, r = kvg_from(d->t.cuStreamGetPriority(stream, priority)));
 }
 
 kvg_result kvg_stream_context(kvg_device *d, uint64_t stream, uint64_t *context) {
@@ -207,9 +216,12 @@ kvg_result kvg_free_stream(kvg_device *d, uint64_t stream) { WITHIN(d, r = kvg_f
 
 kvg_result kvg_sync_stream(kvg_device *d, uint64_t stream) { WITHIN(d, r = kvg_from(d->t.cuStreamSynchronize(stream))); }
 
-kvg_result kvg_new_event(kvg_device *d, uint64_t *event) {
-	WITHIN(d, r = kvg_from(d->t.cuEventCreate(event, 2))); // CU_EVENT_DISABLE_TIMING
+kvg_result kvg_new_event(kvg_device *d, int sleep, uint64_t *event) {
+	// CU_EVENT_DISABLE_TIMING, CU_EVENT_BLOCKING_SYNC
+	WITHIN(d, r = kvg_from(d->t.cuEventCreate(event, 2 | !!sleep)));
 }
+
+kvg_result kvg_sync_event(kvg_device *d, uint64_t event) { WITHIN(d, r = kvg_from(d->t.cuEventSynchronize(event))); }
 
 kvg_result kvg_free_event(kvg_device *d, uint64_t event) { WITHIN(d, r = kvg_from(d->t.cuEventDestroy_v2(event))); }
 

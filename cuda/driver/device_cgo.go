@@ -126,14 +126,17 @@ var reasons = map[C.int32_t]struct {
 	C.KVG_BAD_OP:           {cuda.ErrInvalidValue, "no such command"},
 	C.KVG_BAD_SOURCE:       {cuda.ErrInvalidValue, "source is not inside one allocation"},
 	C.KVG_BAD_DESTINATION:  {cuda.ErrInvalidValue, "destination is not inside one allocation"},
-	C.KVG_BAD_VALUE:        {cuda.ErrInvalidValue, "value does not fit the element"},
+	C.KVG_BAD_VALUE:        {cuda.ErrInvalidValue, "value does not fit"},
 	C.KVG_BAD_ELEMENT:      {cuda.ErrInvalidValue, "no such element size"},
-	C.KVG_MISALIGNED:       {cuda.ErrInvalidValue, "destination is not aligned to the element"},
 	C.KVG_CAPTURING:        {cuda.ErrStreamCapturing, "a stream is capturing"},
 	C.KVG_BAD_GRAPH:        {cuda.ErrInvalidHandle, "no such executable graph"},
+	C.KVG_MISALIGNED:       {cuda.ErrInvalidValue, "address is not aligned to the element"},
 	C.KVG_BAD_WORD:         {cuda.ErrInvalidValue, "no aligned word of pinned memory"},
 	C.KVG_EMPTY_MARK:       {cuda.ErrInvalidValue, "the mark asks for nothing"},
 	C.KVG_BAD_MEMORY:       {cuda.ErrInvalidValue, "not all of it is memory of the driver's"},
+	C.KVG_BAD_HOST_FN:      {cuda.ErrInvalidHandle, "no such host function"},
+	C.KVG_BAD_WORD_FLAGS:   {cuda.ErrInvalidValue, "no such flags of a word"},
+	C.KVG_NO_FLUSH:         {cuda.ErrNotSupported, "the device does not flush writes from outside"},
 }
 
 // Close waits for calls and for the work in the device's own streams, destroys
@@ -192,6 +195,9 @@ func (d *Device) destroy() error {
 			check("destroy event", C.kvg_free_event(d.c, raw))
 		}
 		d.closeOpened(check)
+		for _, g := range d.handles[C.KVG_HOST_FN].own() {
+			C.kvg_signal_drop(signalOf(g))
+		}
 		for p := range d.memory {
 			check("free", C.kvg_free(d.c, C.uint64_t(p)))
 		}

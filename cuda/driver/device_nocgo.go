@@ -28,6 +28,9 @@ func (d *Device) AdoptStream(RawStream) (cuda.Stream, error) { panic("no device 
 // AdoptEvent takes an event of the device's context that someone else made.
 func (d *Device) AdoptEvent(RawEvent) (cuda.Event, error) { panic("no device exists") }
 
+// NewHostFunc makes a C function what a batch may call on the host.
+func (d *Device) NewHostFunc(fn unsafe.Pointer) (cuda.HostFunc, error) { panic("no device exists") }
+
 // Library returns the path of the library.
 func (d *Device) Library() string { panic("no device exists") }
 

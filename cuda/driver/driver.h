@@ -8,7 +8,7 @@
 
 // A handle is kind << 56 | generation << 32 | index. Entries never move, so
 // that a lookup takes no lock; one whose handle differs is dead.
-enum { KVG_STREAM = 1, KVG_EVENT, KVG_MODULE, KVG_FUNCTION, KVG_GRAPH, KVG_GRAPH_EXEC, KVG_KINDS };
+enum { KVG_STREAM = 1, KVG_EVENT, KVG_MODULE, KVG_FUNCTION, KVG_GRAPH, KVG_GRAPH_EXEC, KVG_HOST_FN, KVG_KINDS };
 enum { KVG_CHUNK = 1024, KVG_CHUNKS = 4096 };
 enum { KVG_FOREIGN = 1 };
 
@@ -31,6 +31,7 @@ typedef struct {
 	kvg_entry *chunks[KVG_KINDS][KVG_CHUNKS];
 	kvg_wake *wake; // NULL: nobody is told of marks
 	int64_t captures; // of streams of the device's own, under way
+	int can_flush;  // writes from outside, behind a wait for a word
 	int pinned_lock;
 	int pinned_len, pinned_cap;
 	kvg_range *pinned;
@@ -61,7 +62,7 @@ enum {
 	KVG_OK, KVG_DRIVER, KVG_CONTEXT, KVG_MISSING, KVG_BAD_STREAM_INDEX, KVG_BAD_STREAM, KVG_BAD_EVENT,
 	KVG_BAD_FUNCTION, KVG_BAD_ARGS, KVG_BAD_ARENA, KVG_BAD_OP, KVG_BAD_SOURCE, KVG_BAD_DESTINATION,
 	KVG_BAD_VALUE, KVG_BAD_ELEMENT, KVG_MISALIGNED, KVG_CAPTURING, KVG_BAD_WORD, KVG_EMPTY_MARK,
-	KVG_BAD_MEMORY, KVG_BAD_GRAPH
+	KVG_BAD_MEMORY, KVG_BAD_GRAPH, KVG_BAD_HOST_FN, KVG_BAD_WORD_FLAGS, KVG_NO_FLUSH
 };
 
 typedef struct {
@@ -94,11 +95,15 @@ kvg_result kvg_copy(kvg_device *d, uint64_t dst, uint64_t src, uint64_t n, int t
 kvg_result kvg_load(kvg_device *d, const char *image, uint64_t *module, char *log, size_t size);
 kvg_result kvg_unload(kvg_device *d, uint64_t module);
 kvg_result kvg_function(kvg_device *d, uint64_t module, const char *name, uint64_t *function, int32_t *params);
-kvg_result kvg_new_stream(kvg_device *d, int high, uint64_t *stream);
+kvg_result kvg_allow_shared(kvg_device *d, uint64_t function, int bytes);
+kvg_result kvg_priorities(kvg_device *d, int *least, int *greatest);
+kvg_result kvg_new_stream(kvg_device *d, unsigned int flags, int priority, uint64_t *stream);
+kvg_result kvg_stream_priority(kvg_device *d, uint64_t stream, int *priority);
 kvg_result kvg_stream_context(kvg_device *d, uint64_t stream, uint64_t *context);
 kvg_result kvg_free_stream(kvg_device *d, uint64_t stream);
 kvg_result kvg_sync_stream(kvg_device *d, uint64_t stream);
-kvg_result kvg_new_event(kvg_device *d, uint64_t *event);
+kvg_result kvg_new_event(kvg_device *d, int sleep, uint64_t *event);
+kvg_result kvg_sync_event(kvg_device *d, uint64_t event);
 kvg_result kvg_free_event(kvg_device *d, uint64_t event);
 kvg_result kvg_record(kvg_device *d, uint64_t event, uint64_t stream_handle);
 kvg_result kvg_query(kvg_device *d, uint64_t event);
@@ -109,6 +114,17 @@ kvg_result kvg_flush(kvg_device *d);
 kvg_result kvg_watch(kvg_device *d, int source, uint32_t *words, uint64_t words_device);
 kvg_result kvg_unwatch(kvg_device *d);
 kvg_result kvg_context_device(kvg_device *d, int *device);
+
+// A signal is a host function of this module's, which counts its calls. It lives
+// until it is dropped and the calls that are in streams have come.
+typedef struct kvg_signal kvg_signal;
+
+kvg_signal *kvg_signal_new(void);
+void kvg_signal_drop(kvg_signal *g);
+uint64_t kvg_signal_count(kvg_signal *g);
+// kvg_signal_put puts a call into a stream; wake, where there is one, is touched
+// when it comes, unless it is captured.
+CUresult kvg_signal_put(kvg_table *t, kvg_signal *g, CUstream s, kvg_wake *wake, int captured);
 
 // Calls without a context, for the time before there is one.
 int kvg_init(kvg_table *t);

@@ -24,6 +24,7 @@ type entry struct {
 	raw     uint64
 	gen     uint32
 	foreign bool
+	sleep   bool // of an event: who synchronises with it gives the processor away
 }
 
 // own returns the driver's handles of what this device has made.
@@ -55,7 +56,7 @@ func (d *Device) add(kind int, raw uint64, foreign bool, params int32) (uint64, 
 	e := &h.entries[i]
 	e.gen = e.gen%maxGeneration + 1
 	e.handle = uint64(kind)<<56 | uint64(e.gen)<<32 | uint64(i)
-	e.raw, e.foreign = raw, foreign
+	e.raw, e.foreign, e.sleep = raw, foreign, false
 	flags := 0
 	if foreign {
 		flags = C.KVG_FOREIGN

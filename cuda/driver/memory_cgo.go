@@ -32,7 +32,7 @@ type staging struct {
 func (d *Device) makeStaging() error {
 	var stream, device C.uint64_t
 	var host unsafe.Pointer
-	if r := C.kvg_new_stream(d.c, 0, &stream); r.why != C.KVG_OK {
+	if r := C.kvg_new_stream(d.c, streamNonBlocking, C.int(d.info.Priorities[0]), &stream); r.why != C.KVG_OK {
 		return d.fail("make copy stream", r, "")
 	}
 	d.staging.stream = uint64(stream)

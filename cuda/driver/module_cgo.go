@@ -10,6 +10,7 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"unsafe"
 
@@ -142,4 +143,28 @@ func (d *Device) Function(m cuda.Module, name string) (cuda.Function, error) {
 	}
 	functions[name] = cuda.Function(h)
 	return cuda.Function(h), nil
+}
+
+// AllowShared lets launches of f take more shared memory than they may without.
+func (d *Device) AllowShared(f cuda.Function, dynamic uint32) error {
+	const op = "allow shared memory"
+	if err := d.enter(op); err != nil {
+		return err
+	}
+	defer d.leave()
+	e, ok := d.find(C.KVG_FUNCTION, uint64(f))
+	if !ok {
+		return badHandle(op, "function", uint64(f))
+	}
+	if dynamic > math.MaxInt32 {
+		return &cuda.Error{Code: cuda.ErrInvalidValue, Op: op, Detail: fmt.Sprintf("%d bytes", dynamic)}
+	}
+	r := C.kvg_allow_shared(d.c, C.uint64_t(e.raw), C.int(dynamic))
+	switch {
+	case r.why == C.KVG_MISSING:
+		return d.fail(op, r, "cuFuncSetAttribute")
+	case r.why != C.KVG_OK:
+		return d.fail(op, r, fmt.Sprintf("%d bytes for function %#x", dynamic, uint64(f)))
+	}
+	return nil
 }

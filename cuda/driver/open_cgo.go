@@ -207,12 +207,15 @@ func (d *Device) prepare() error {
 		{5, func(v int) { d.info.MaxGrid[0] = uint32(v) }},
 		{6, func(v int) { d.info.MaxGrid[1] = uint32(v) }},
 		{7, func(v int) { d.info.MaxGrid[2] = uint32(v) }},
+		{8, func(v int) { d.info.SharedMemory = uint32(v) }},
 		{16, func(v int) { d.info.SMs = v }},
 		{36, func(v int) { clock = v }},
 		{37, func(v int) { bus = v }},
 		{41, func(v int) { unified = v }},
 		{75, func(v int) { d.info.Capability[0] = v }},
 		{76, func(v int) { d.info.Capability[1] = v }},
+		{97, func(v int) { d.info.SharedOptIn = uint32(v) }},
+		{98, func(v int) { d.info.FlushesWrites = v != 0 }},
 	} {
 		var v C.int
 		if code := cuda.Code(C.kvg_attribute(t, C.int(a.attribute), d.device, &v)); code != cuda.Success {
@@ -228,6 +231,14 @@ func (d *Device) prepare() error {
 	if d.info.Capability[0] < 7 {
 		return fmt.Errorf("cuda/driver: %w: %s has compute capability %d.%d, the kernels need 7.0", cuda.ErrNoDriver,
 			d.info.Name, d.info.Capability[0], d.info.Capability[1])
+	}
+	var least, greatest C.int
+	if r := C.kvg_priorities(d.c, &least, &greatest); r.why != C.KVG_OK {
+		return d.fail("priorities of streams", r, "")
+	}
+	d.info.Priorities = [2]int{int(least), int(greatest)}
+	if d.info.FlushesWrites {
+		d.c.can_flush = 1
 	}
 	d.inquireRDMA()
 	return d.makeStaging()

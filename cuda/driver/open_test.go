@@ -3,6 +3,7 @@
 package driver_test
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -133,18 +134,60 @@ func TestWithoutEachSymbol(t *testing.T) {
 	}
 }
 
+// What needs an optional symbol says which, and the rest works. The library is
+// one that was compiled without it.
 func TestOptionalSymbolIsNamed(t *testing.T) {
-	d, err := openSoft(t, sim.Options{Real: true}, "cuStreamWriteValue32_v2", "cuStreamWaitValue32_v2")
-	require.NoError(t, err)
-	s, err := d.NewStream(cuda.StreamOptions{})
-	require.NoError(t, err)
-	for op, symbol := range map[cuda.Op]string{cuda.OpWriteWord: "cuStreamWriteValue32_v2", cuda.OpWaitWord: "cuStreamWaitValue32_v2"} {
-		var b cuda.Batch
-		b.Record(s, 0)
-		b.Commands()[0].Op = op
-		err := d.Submit(&b)
-		require.ErrorIs(t, err, cuda.ErrNotSupported)
-		require.ErrorContains(t, err, symbol)
+	whole := library(t, clib.NoOp)
+	for symbol, use := range map[string]func(d *driver.Device, s cuda.Stream, f cuda.Function, p cuda.DevicePtr) error{
+		"cuStreamWriteValue32_v2": func(d *driver.Device, s cuda.Stream, _ cuda.Function, p cuda.DevicePtr) error {
+			var b cuda.Batch
+			b.WriteWord(s, p, 1)
+			return d.Submit(&b)
+		},
+		"cuStreamWaitValue32_v2": func(d *driver.Device, s cuda.Stream, _ cuda.Function, p cuda.DevicePtr) error {
+			var b cuda.Batch
+			b.WaitWord(s, p, 1)
+			return d.Submit(&b)
+		},
+		"cuLaunchHostFunc": func(d *driver.Device, _ cuda.Stream, _ cuda.Function, _ cuda.DevicePtr) error {
+			_, err := d.NewSignal()
+			return err
+		},
+		"cuStreamGetPriority": func(d *driver.Device, s cuda.Stream, _ cuda.Function, _ cuda.DevicePtr) error {
+			_, err := d.StreamPriority(s)
+			return err
+		},
+		"cuFuncSetAttribute": func(d *driver.Device, _ cuda.Stream, f cuda.Function, _ cuda.DevicePtr) error {
+			return d.AllowShared(f, 64<<10)
+		},
+	} {
+		t.Run(symbol, func(t *testing.T) {
+			for _, there := range []bool{true, false} {
+				path := whole
+				if !there {
+					path = library(t, clib.NoOp, "KVG_WITHOUT_"+symbol)
+				}
+				d, err := driver.Open(driver.Options{Path: path})
+				require.NoError(t, err)
+				s, err := d.NewStream(cuda.StreamOptions{})
+				require.NoError(t, err)
+				m, err := d.LoadModule([]byte("an image"))
+				require.NoError(t, err)
+				f, err := d.Function(m, "k")
+				require.NoError(t, err)
+				p, err := d.Alloc(256, cuda.AllocOptions{})
+				require.NoError(t, err)
+				err = use(d, s, f, p)
+				if there {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, cuda.ErrNotSupported)
+					require.ErrorContains(t, err, symbol)
+				}
+				require.NoError(t, d.SyncStream(context.Background(), s))
+				require.NoError(t, d.Close())
+			}
+		})
 	}
 }
 

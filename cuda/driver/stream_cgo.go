@@ -20,19 +20,25 @@ const (
 	rawPerThread RawStream = 2
 )
 
-// NewStream returns a non-blocking stream.
+const streamNonBlocking = 1 // CU_STREAM_NON_BLOCKING
+
+// NewStream returns a stream.
 func (d *Device) NewStream(o cuda.StreamOptions) (cuda.Stream, error) {
 	const op = "make stream"
 	if err := d.enter(op); err != nil {
 		return 0, err
 	}
 	defer d.leave()
-	high := C.int(0)
+	priority := max(d.info.Priorities[1], min(o.Priority, d.info.Priorities[0]))
 	if o.HighPriority {
-		high = 1
+		priority = d.info.Priorities[1]
+	}
+	flags := C.uint(streamNonBlocking)
+	if o.Blocking {
+		flags = 0
 	}
 	var raw C.uint64_t
-	if r := C.kvg_new_stream(d.c, high, &raw); r.why != C.KVG_OK {
+	if r := C.kvg_new_stream(d.c, flags, C.int(priority), &raw); r.why != C.KVG_OK {
 		return 0, d.fail(op, r, o.Name)
 	}
 	h, err := d.add(C.KVG_STREAM, uint64(raw), false, 0)
@@ -47,9 +53,10 @@ func (d *Device) NewStream(o cuda.StreamOptions) (cuda.Stream, error) {
 // and keeps owning. What it returns is for [cuda.Device] and for stream.Adopt;
 // destroying that leaves the stream alone. Before each use it is checked that the stream is not capturing.
 //
-// The default streams are refused: the legacy one has an order with streams
-// that nobody asked for, and the per-thread one is another for each thread that
-// a goroutine meets. A stream of another context is [cuda.ErrInvalidContext].
+// The legacy default stream (0 or CU_STREAM_LEGACY) is that of the device's
+// context: see [cuda.Device.LegacyStream]. The per-thread one
+// (CU_STREAM_PER_THREAD) is refused: it is another for each thread that a
+// goroutine meets. A stream of another context is [cuda.ErrInvalidContext].
 // Anything that is no stream at all may crash the driver.
 func (d *Device) AdoptStream(s RawStream) (cuda.Stream, error) {
 	const op = "adopt stream"
@@ -59,7 +66,8 @@ func (d *Device) AdoptStream(s RawStream) (cuda.Stream, error) {
 	defer d.leave()
 	switch s {
 	case 0, rawLegacy:
-		return 0, &cuda.Error{Code: cuda.ErrInvalidHandle, Op: op, Detail: "the legacy default stream"}
+		h, err := d.add(C.KVG_STREAM, uint64(rawLegacy), true, 0)
+		return cuda.Stream(h), err
 	case rawPerThread:
 		return 0, &cuda.Error{Code: cuda.ErrInvalidHandle, Op: op, Detail: "the per-thread default stream"}
 	}
@@ -73,6 +81,27 @@ func (d *Device) AdoptStream(s RawStream) (cuda.Stream, error) {
 	}
 	h, err := d.add(C.KVG_STREAM, uint64(s), true, 0)
 	return cuda.Stream(h), err
+}
+
+// LegacyStream adopts the legacy default stream of the device's context.
+func (d *Device) LegacyStream() (cuda.Stream, error) { return d.AdoptStream(rawLegacy) }
+
+// StreamPriority returns the priority of a stream.
+func (d *Device) StreamPriority(s cuda.Stream) (int, error) {
+	const op = "priority of stream"
+	if err := d.enter(op); err != nil {
+		return 0, err
+	}
+	defer d.leave()
+	e, ok := d.find(C.KVG_STREAM, uint64(s))
+	if !ok {
+		return 0, badHandle(op, "stream", uint64(s))
+	}
+	var priority C.int
+	if r := C.kvg_stream_priority(d.c, C.uint64_t(e.raw), &priority); r.why != C.KVG_OK {
+		return 0, d.fail(op, r, "cuStreamGetPriority")
+	}
+	return int(priority), nil
 }
 
 // DestroyStream makes the handle invalid. Work in the stream still runs.
@@ -96,14 +125,22 @@ func (d *Device) DestroyStream(s cuda.Stream) error {
 }
 
 // NewEvent returns an event without timing, which has not been recorded.
-func (d *Device) NewEvent() (cuda.Event, error) {
+func (d *Device) NewEvent() (cuda.Event, error) { return d.NewEventWithOptions(cuda.EventOptions{}) }
+
+// NewEventWithOptions returns an event without timing, which has not been
+// recorded.
+func (d *Device) NewEventWithOptions(o cuda.EventOptions) (cuda.Event, error) {
 	const op = "make event"
 	if err := d.enter(op); err != nil {
 		return 0, err
 	}
 	defer d.leave()
+	sleep := C.int(0)
+	if o.BlockingSync {
+		sleep = 1
+	}
 	var raw C.uint64_t
-	if r := C.kvg_new_event(d.c, &raw); r.why != C.KVG_OK {
+	if r := C.kvg_new_event(d.c, sleep, &raw); r.why != C.KVG_OK {
 		return 0, d.fail(op, r, "")
 	}
 	h, err := d.add(C.KVG_EVENT, uint64(raw), false, 0)
@@ -111,6 +148,9 @@ func (d *Device) NewEvent() (cuda.Event, error) {
 		C.kvg_free_event(d.c, raw)
 		return 0, err
 	}
+	d.mu.Lock()
+	d.handles[C.KVG_EVENT].entries[uint32(h)].sleep = o.BlockingSync
+	d.mu.Unlock()
 	return cuda.Event(h), nil
 }
 

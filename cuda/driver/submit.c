@@ -8,6 +8,7 @@ enum {
 };
 
 enum { MAX_ARGS = 4096 }; // cuda.MaxArgBytes
+enum { WAIT_FLUSH = 1 };  // cuda.WaitFlush
 
 // in_one_allocation reports whether n bytes at addr are. The driver itself takes
 // an address that it does not know for pageable host memory, and goes there.
@@ -52,7 +53,39 @@ static kvg_result fill(kvg_device *d, const kvg_command *c, CUstream s) {
 	return kvg_from(d->t.cuMemsetD32Async(c->a, c->b, c->c, s));
 }
 
-static kvg_result command(kvg_device *d, const kvg_command *c, CUstream s, uint8_t *arena, uint64_t arena_len) {
+static kvg_result word(kvg_device *d, const kvg_command *c, CUstream s) {
+	int write = c->op == OP_WRITE_WORD;
+	if (write ? !d->t.cuStreamWriteValue32_v2 : !d->t.cuStreamWaitValue32_v2) return kvg_refuse(KVG_MISSING);
+	if (c->b >> 32) return kvg_refuse(KVG_BAD_VALUE);
+	if (c->flags & ~WAIT_FLUSH || (write && c->flags)) return kvg_refuse(KVG_BAD_WORD_FLAGS);
+	if (c->flags && !d->can_flush) return kvg_refuse(KVG_NO_FLUSH);
+	if (c->a % 4) return kvg_refuse(KVG_MISALIGNED);
+	if (!in_one_allocation(d, c->a, 4)) return kvg_refuse(write ? KVG_BAD_DESTINATION : KVG_BAD_SOURCE);
+	if (write) return kvg_from(d->t.cuStreamWriteValue32_v2(s, c->a, c->b, 0));
+	// CU_STREAM_WAIT_VALUE_GEQ, which is cyclic, and CU_STREAM_WAIT_VALUE_FLUSH
+	return kvg_from(d->t.cuStreamWaitValue32_v2(s, c->a, c->b, c->flags ? 1u << 30 : 0));
+}
+
+static kvg_result captured(kvg_device *d, CUstream s) {
+	int status = 0;
+	kvg_result r = kvg_from(d->t.cuStreamIsCapturing(s, &status));
+	return r.why == KVG_OK && status ? kvg_refuse(KVG_CAPTURING) : r;
+}
+
+// What tells of a mark must not be captured with it.
+static int in_capture(kvg_device *d, CUstream s) {
+	return __atomic_load_n(&d->captures, __ATOMIC_RELAXED) && captured(d, s).why != KVG_OK;
+}
+
+// A handle of a host function is one only where the driver has cuLaunchHostFunc.
+static kvg_result call_host(kvg_device *d, const kvg_command *c, CUstream s, kvg_wake *wake) {
+	kvg_entry *f = kvg_find(d, KVG_HOST_FN, c->a);
+	if (!f) return kvg_refuse(KVG_BAD_HOST_FN);
+	if (f->flags & KVG_FOREIGN) return kvg_from(d->t.cuLaunchHostFunc(s, (CUhostFn)f->raw, (void *)c->b));
+	return kvg_from(kvg_signal_put(&d->t, (kvg_signal *)f->raw, s, wake, in_capture(d, s)));
+}
+
+static kvg_result command(kvg_device *d, const kvg_command *c, CUstream s, uint8_t *arena, uint64_t arena_len, kvg_wake *wake) {
 	kvg_entry *e;
 	switch (c->op) {
 	case OP_LAUNCH: return launch(d, c, s, arena, arena_len);
@@ -69,21 +102,10 @@ static kvg_result command(kvg_device *d, const kvg_command *c, CUstream s, uint8
 		if (!(e = kvg_find(d, KVG_GRAPH_EXEC, c->a))) return kvg_refuse(KVG_BAD_GRAPH);
 		return kvg_from(d->t.cuGraphLaunch(e->raw, s));
 	case OP_WRITE_WORD:
-		if (!d->t.cuStreamWriteValue32_v2) return kvg_refuse(KVG_MISSING);
-		if (c->a % 4 || !in_one_allocation(d, c->a, 4)) return kvg_refuse(KVG_BAD_DESTINATION);
-		return kvg_from(d->t.cuStreamWriteValue32_v2(s, c->a, c->b, 0));
-	case OP_WAIT_WORD:
-		if (!d->t.cuStreamWaitValue32_v2) return kvg_refuse(KVG_MISSING);
-		if (c->a % 4 || !in_one_allocation(d, c->a, 4)) return kvg_refuse(KVG_BAD_SOURCE);
-		return kvg_from(d->t.cuStreamWaitValue32_v2(s, c->a, c->b, 0)); // CU_STREAM_WAIT_VALUE_GEQ: cyclic
+	case OP_WAIT_WORD: return word(d, c, s);
+	case OP_SIGNAL: return call_host(d, c, s, wake);
 	}
 	return kvg_refuse(KVG_BAD_OP);
-}
-
-static kvg_result captured(kvg_device *d, CUstream s) {
-	int status = 0;
-	kvg_result r = kvg_from(d->t.cuStreamIsCapturing(s, &status));
-	return r.why == KVG_OK && status ? kvg_refuse(KVG_CAPTURING) : r;
 }
 
 // Work must not find its way into a capture that someone else has begun on a
@@ -99,11 +121,6 @@ static kvg_result capturing(kvg_device *d, const uint64_t *streams, uint32_t n, 
 	return kvg_refuse(KVG_OK);
 }
 
-// What tells of a mark must not be captured with it.
-static int in_capture(kvg_device *d, CUstream s) {
-	return __atomic_load_n(&d->captures, __ATOMIC_RELAXED) && captured(d, s).why != KVG_OK;
-}
-
 kvg_result kvg_submit(kvg_device *d, const kvg_command *cmds, uint32_t n, uint8_t *arena, uint64_t arena_len,
 	const uint64_t *streams, uint32_t nstreams, int uncaptured) {
 	kvg_scope scope;
@@ -115,7 +132,7 @@ kvg_result kvg_submit(kvg_device *d, const kvg_command *cmds, uint32_t n, uint8_
 		const kvg_command *c = &cmds[i];
 		kvg_entry *s = c->stream < nstreams ? kvg_find(d, KVG_STREAM, streams[c->stream]) : NULL;
 		if (s) {
-			r = command(d, c, s->raw, arena, arena_len);
+			r = command(d, c, s->raw, arena, arena_len, wake);
 			if (wake && c->op == OP_RECORD && r.why == KVG_OK && !in_capture(d, s->raw))
 				kvg_wake_mark(wake, s->raw, (uint32_t)streams[c->stream]);
 		} else {

@@ -71,6 +71,8 @@ func (d *Device) detail(c *cuda.Command, r C.kvg_result) string {
 		return "cuStreamWaitValue32_v2"
 	case r.why == C.KVG_MISSING && c.Op == cuda.OpGraph:
 		return "cuGraphLaunch"
+	case c.Op == cuda.OpWriteWord || c.Op == cuda.OpWaitWord:
+		return fmt.Sprintf("word at %#x, value %#x, flags %#x", c.A, c.B, c.Flags)
 	case c.Op == cuda.OpLaunch:
 		return fmt.Sprintf("function %#x, grid %d, block %d, %d bytes of shared memory, %d bytes of arguments",
 			c.A, c.Grid, c.Block, c.Shared, c.Len)

@@ -10,6 +10,7 @@ import "C"
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +35,7 @@ func (d *Device) takeEvent(op string) (C.uint64_t, error) {
 	}
 	d.mu.Unlock()
 	var raw C.uint64_t
-	if r := C.kvg_new_event(d.c, &raw); r.why != C.KVG_OK {
+	if r := C.kvg_new_event(d.c, 0, &raw); r.why != C.KVG_OK {
 		return 0, d.fail(op, r, "")
 	}
 	return raw, nil
@@ -82,6 +83,43 @@ func (d *Device) SyncStream(ctx context.Context, s cuda.Stream) error {
 	}
 }
 
+// SyncEvent blocks until the newest record of ev has fired. Where the event was
+// made with BlockingSync it blocks a thread of the system's, else it spins. In the
+// first case, when ctx is done first, a goroutine goes on waiting in its stead,
+// and Close waits for that.
+func (d *Device) SyncEvent(ctx context.Context, ev cuda.Event) error {
+	const op = "synchronise event"
+	if err := d.enter(op); err != nil {
+		return err
+	}
+	e, ok := d.find(C.KVG_EVENT, uint64(ev))
+	if !ok {
+		d.leave()
+		return badHandle(op, "event", uint64(ev))
+	}
+	if e.sleep {
+		return d.blocking(ctx, op, func() C.kvg_result { return C.kvg_sync_event(d.c, C.uint64_t(e.raw)) })
+	}
+	defer d.leave()
+	for {
+		r := C.kvg_query(d.c, C.uint64_t(e.raw))
+		switch {
+		case r.why == C.KVG_OK:
+			return nil
+		case r.why != C.KVG_DRIVER || cuda.Code(r.code) != cuda.ErrNotReady:
+			return d.fail(op, r, fmt.Sprintf("event %#x", uint64(ev)))
+		case d.closed.Load():
+			return fmt.Errorf("cuda/driver: %s: %w", op, cuda.ErrClosed)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		if dead := d.dead.Load(); dead != nil {
+			return dead
+		}
+		runtime.Gosched()
+	}
+}
+
 // Sync blocks until all work in the device's context has run, that of others
 // included. When ctx is done first, a goroutine goes on waiting in its stead,
 // and Close waits for that.
@@ -90,17 +128,23 @@ func (d *Device) Sync(ctx context.Context) error {
 	if err := d.enter(op); err != nil {
 		return err
 	}
+	return d.blocking(ctx, op, func() C.kvg_result { return C.kvg_sync(d.c) })
+}
+
+// blocking makes a call that blocks on a goroutine of its own, and then leaves
+// the device.
+func (d *Device) blocking(ctx context.Context, op string, call func() C.kvg_result) error {
 	var done atomic.Bool
 	var err error
-	d.clk.Go("synchronise device", func() {
+	d.clk.Go(op, func() {
 		defer d.leave()
-		if r := C.kvg_sync(d.c); r.why != C.KVG_OK {
+		if r := call(); r.why != C.KVG_OK {
 			err = d.fail(op, r, "")
 		}
 		done.Store(true)
 		d.clk.Notify()
 	})
-	if werr := d.clk.WaitUntil(ctx, clock.Func("the end of all work", done.Load), clock.Never); werr != nil {
+	if werr := d.clk.WaitUntil(ctx, clock.Func("the end of: "+op, done.Load), clock.Never); werr != nil {
 		return werr
 	}
 	return err

@@ -283,3 +283,4 @@ void kvg_wake_stop(kvg_wake *w) {
 }
 
 void kvg_wake_free(kvg_wake *w) { release(w); }
+void kvg_wake_keep(kvg_wake *w) { __atomic_add_fetch(&w->refs, 1, __ATOMIC_RELAXED); }

@@ -19,6 +19,8 @@ kvg_wake *kvg_wake_new(kvg_table *t, CUcontext context, int source, uint32_t *wo
 // latest when the last host function has run.
 void kvg_wake_stop(kvg_wake *w);
 void kvg_wake_free(kvg_wake *w);
+// kvg_wake_keep asks for one kvg_wake_free more before all is given back.
+void kvg_wake_keep(kvg_wake *w);
 
 int kvg_wake_fd(kvg_wake *w);
 uint64_t *kvg_wake_counter(kvg_wake *w);

@@ -35,7 +35,7 @@ type Call struct {
 // does not wake those that already wait in it.
 //
 // fail is asked by one goroutine at a time and must not use the device. Info,
-// Clock and Close never fail. The result implements [cuda.Watcher] and
+// Clock, SignalCount and Close never fail. The result implements [cuda.Watcher] and
 // [cuda.RDMADevice] if d does, and other optional interfaces always: what d lacks
 // is [cuda.ErrNotSupported].
 func Wrap(d cuda.Device, fail func(Call) error) cuda.Device {

@@ -85,8 +85,13 @@ func (d *Device) inquire() (err error) {
 		MaxGrid:    [3]uint32{uint32(attribute(cu.MaxGridDimX)), uint32(attribute(cu.MaxGridDimY)), uint32(attribute(cu.MaxGridDimZ))},
 		MaxBlock:   [3]uint32{uint32(attribute(cu.MaxBlockDimX)), uint32(attribute(cu.MaxBlockDimY)), uint32(attribute(cu.MaxBlockDimZ))},
 		MaxThreads: attribute(cu.MaxThreadsPerBlock),
+
+		SharedMemory: uint32(attribute(cu.MaxSharedMemoryPerBlock)), SharedOptIn: uint32(attribute(sharedOptIn)),
+		FlushesWrites: attribute(canFlushRemoteWrites) != 0,
 	}
-	return errors.Join(err, e1, e2, e3)
+	least, greatest, e4 := cu.StreamPriorityRange()
+	d.info.Priorities = [2]int{least, greatest}
+	return errors.Join(err, e1, e2, e3, e4)
 }
 
 // within runs f on a thread whose current context is the device's, and puts
@@ -249,18 +254,18 @@ func (d *Device) move(op string, n int, at cuda.DevicePtr, start func(n int64) e
 	})
 }
 
-// NewStream returns a non-blocking stream.
+// NewStream returns a stream.
 func (d *Device) NewStream(o cuda.StreamOptions) (h cuda.Stream, err error) {
 	err = d.within("make stream", func() error {
-		least, greatest, err := cu.StreamPriorityRange()
-		if err != nil {
-			return err
-		}
-		priority := least
+		priority := max(d.info.Priorities[1], min(o.Priority, d.info.Priorities[0]))
 		if o.HighPriority {
-			priority = greatest
+			priority = d.info.Priorities[1]
 		}
-		s, err := cu.MakeStreamWithPriority(priority, cu.NonBlocking)
+		flags := cu.NonBlocking
+		if o.Blocking {
+			flags = cu.DefaultStream
+		}
+		s, err := cu.MakeStreamWithPriority(priority, flags)
 		if err != nil {
 			return err
 		}
@@ -301,14 +306,24 @@ func (d *Device) DestroyStream(h cuda.Stream) error {
 		if !ok {
 			return badHandle(op, "stream", uint64(h))
 		}
+		if s == cu.NoStream {
+			return nil
+		}
 		return s.Destroy()
 	})
 }
 
 // NewEvent returns an event without timing.
-func (d *Device) NewEvent() (h cuda.Event, err error) {
+func (d *Device) NewEvent() (cuda.Event, error) { return d.NewEventWithOptions(cuda.EventOptions{}) }
+
+// NewEventWithOptions returns an event without timing.
+func (d *Device) NewEventWithOptions(o cuda.EventOptions) (h cuda.Event, err error) {
 	err = d.within("make event", func() error {
-		e, err := cu.MakeEvent(cu.DisableTiming)
+		flags := cu.DisableTiming
+		if o.BlockingSync {
+			flags |= cu.BlockingSyncEvent
+		}
+		e, err := cu.MakeEvent(flags)
 		if err != nil {
 			return err
 		}
@@ -351,6 +366,11 @@ func (d *Device) SyncStream(ctx context.Context, h cuda.Stream) error {
 	}); err != nil {
 		return err
 	}
+	return d.poll(ctx, e)
+}
+
+// poll waits for an event in such a way that the wait can be cancelled.
+func (d *Device) poll(ctx context.Context, e cuda.Event) error {
 	for pause := 5 * time.Microsecond; ; pause = min(2*pause, 200*time.Microsecond) {
 		m := [1]cuda.Mark{{Event: e}}
 		if err := d.Poll(m[:]); err != nil || m[0].State == cuda.MarkFired {
@@ -386,7 +406,9 @@ func (d *Device) Close() error {
 	check := func(err error) { errs = append(errs, d.fail("close device", err)) }
 	for _, s := range d.streams {
 		check(s.Synchronize())
-		check(s.Destroy())
+		if s != cu.NoStream {
+			check(s.Destroy())
+		}
 	}
 	check(d.copies.Destroy())
 	for _, e := range d.events {

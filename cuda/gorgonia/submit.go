@@ -135,6 +135,8 @@ func (d *Device) command(b *cuda.Batch, c *cuda.Command) error {
 		return cu.MemcpyAsync(cu.DevicePtr(c.A), cu.DevicePtr(c.B), int64(c.C), s)
 	case cuda.OpFill:
 		return fill(op, c, s)
+	case cuda.OpWriteWord, cuda.OpWaitWord:
+		return d.word(c, s)
 	case cuda.OpRecord, cuda.OpWaitEvent:
 		e, ok := get(d, d.events, cuda.Event(c.A))
 		if !ok {

@@ -21,14 +21,14 @@ type capture struct {
 
 // node is a command of a graph. deps are indices of nodes before it.
 type node struct {
-	cmd  command
-	deps []int
-	high bool // the priority is that of the stream it was captured in
+	cmd      command
+	deps     []int
+	priority int // of the stream that it was captured in
 }
 
 // add makes a node behind what s has captured and returns its command.
 func (k *capture) add(s *stream, op cuda.Op) *command {
-	n := &node{cmd: command{op: op}, deps: slices.Clone(s.tips), high: s.high}
+	n := &node{cmd: command{op: op}, deps: slices.Clone(s.tips), priority: s.priority}
 	s.tips = append(s.tips[:0], len(k.nodes))
 	k.nodes = append(k.nodes, n)
 	return &n.cmd
@@ -93,7 +93,7 @@ func refuse(c cuda.Code, op, detail string, spoil ...*capture) error {
 func (s *stream) capturing(op string, refused bool) error {
 	switch k := s.capture; {
 	case k == nil:
-		return nil
+		return s.implicit(op)
 	case refused:
 		return refuse(cuda.ErrStreamCapturing, op, s.String())
 	case k.spoiled:
@@ -127,6 +127,8 @@ func (s *stream) captureWait(op string, e *event) (taken bool, err error) {
 		return true, refuse(cuda.ErrCaptureIsolation, op, "the capture of the event's record is over", own)
 	case k.spoiled:
 		return true, refuse(cuda.ErrCaptureInvalid, op, "the event's capture")
+	case s == s.d.legacy:
+		return true, refuse(cuda.ErrCaptureImplicit, op, s.String(), k)
 	case own != nil && own != k:
 		return true, refuse(cuda.ErrCaptureMerge, op, fmt.Sprintf("%s and the event are of two captures", s), own, k)
 	}
@@ -157,6 +159,8 @@ func (d *Device) BeginCapture(h cuda.Stream, mode cuda.CaptureMode) error {
 		return badHandle(op, "stream", uint64(h))
 	case mode > cuda.CaptureRelaxed:
 		return invalid(op, "%s", mode)
+	case s == d.legacy:
+		return &cuda.Error{Code: cuda.ErrStreamCapturing, Op: op, Detail: s.String()}
 	case s.capture != nil:
 		return &cuda.Error{Code: cuda.ErrIllegalState, Op: op, Detail: fmt.Sprintf("%s is captured already", s)}
 	}

@@ -35,6 +35,12 @@ type Costs struct {
 	// 2.5 us and about 1 ns a node for a chain of kernels (NVIDIA's blog,
 	// "Constant Time Launch for Straight-Line CUDA Graphs", 2024).
 	Graph, GraphNode time.Duration
+	// WordOp puts one write of a word or wait for one into a stream. Source:
+	// assumption, as a record.
+	WordOp time.Duration
+	// Signal puts one call of a host function into a stream. Source: 6 us on HIP
+	// (kokkos #8020).
+	Signal time.Duration
 	// Word is the read of one mapped word. Source: assumption, a cache miss.
 	Word time.Duration
 	// Wake is how long a thread blocked in a synchronisation runs after the
@@ -42,6 +48,10 @@ type Costs struct {
 	// one synchronisation in a decode step (sglang-omni #564) contain the
 	// drained pipeline, which the simulator brings about by itself.
 	Wake time.Duration
+	// BlockingWake is the same for a thread that sleeps meanwhile. Source:
+	// assumption, that it is as late as one woken by an eventfd, 28 us measured
+	// on an idle machine.
+	BlockingWake time.Duration
 	// Alloc, AllocPinned and Free are one allocation or one release.
 	// Source: assumption.
 	Alloc, AllocPinned, Free time.Duration
@@ -70,6 +80,12 @@ type Costs struct {
 	// EventLatency is the time from the end of the work before a record until
 	// the event is seen as fired. Source: assumption.
 	EventLatency time.Duration
+	// WordLatency is the time from the end of the work before a write of a word
+	// until the word is there. Source: assumption, a write over PCIe.
+	WordLatency time.Duration
+	// HostFunc is the time from the end of the work before a host function until
+	// it is called. Source: about 100 us (velox #6096).
+	HostFunc time.Duration
 	// StreamWait is the time from an event's firing until the stream that
 	// waits for it goes on. Source: record and device wait take about 1 us
 	// (cudarc #335).
@@ -113,8 +129,12 @@ func DefaultCosts() Costs {
 		WaitEvent: 700 * time.Nanosecond,
 		Graph:     2500 * time.Nanosecond,
 		GraphNode: time.Nanosecond,
+		WordOp:    300 * time.Nanosecond,
+		Signal:    6 * time.Microsecond,
 		Word:      100 * time.Nanosecond,
 		Wake:      5 * time.Microsecond,
+
+		BlockingWake: 28 * time.Microsecond,
 
 		Alloc:       10 * time.Microsecond,
 		AllocPinned: 100 * time.Microsecond,
@@ -128,6 +148,8 @@ func DefaultCosts() Costs {
 		CopyLatency:   4 * time.Microsecond,
 		CopyGap:       2400 * time.Nanosecond,
 		EventLatency:  200 * time.Nanosecond,
+		WordLatency:   500 * time.Nanosecond,
+		HostFunc:      100 * time.Microsecond,
 		StreamWait:    time.Microsecond,
 
 		MemoryShare: 0.918,
@@ -148,13 +170,14 @@ const maxCost = 24 * time.Hour
 func (c *Costs) times() []namedTime {
 	return []namedTime{
 		{"Crossing", &c.Crossing}, {"Launch", &c.Launch}, {"Copy", &c.Copy}, {"Fill", &c.Fill},
-		{"Record", &c.Record}, {"Query", &c.Query}, {"WaitEvent", &c.WaitEvent},
-		{"Graph", &c.Graph}, {"GraphNode", &c.GraphNode}, {"Word", &c.Word}, {"Wake", &c.Wake},
+		{"Graph", &c.Graph}, {"GraphNode", &c.GraphNode},
+		{"Record", &c.Record}, {"Query", &c.Query}, {"WaitEvent", &c.WaitEvent}, {"WordOp", &c.WordOp}, {"Signal", &c.Signal},
+		{"Word", &c.Word}, {"Wake", &c.Wake}, {"BlockingWake", &c.BlockingWake},
 		{"Alloc", &c.Alloc}, {"AllocPinned", &c.AllocPinned}, {"Free", &c.Free},
 		{"Handle", &c.Handle}, {"Module", &c.Module},
 		{"LaunchLatency", &c.LaunchLatency}, {"KernelGap", &c.KernelGap}, {"KernelMin", &c.KernelMin},
 		{"CopyLatency", &c.CopyLatency}, {"CopyGap", &c.CopyGap},
-		{"EventLatency", &c.EventLatency}, {"StreamWait", &c.StreamWait},
+		{"EventLatency", &c.EventLatency}, {"WordLatency", &c.WordLatency}, {"HostFunc", &c.HostFunc}, {"StreamWait", &c.StreamWait},
 	}
 }
 

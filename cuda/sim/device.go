@@ -38,6 +38,11 @@ type Device struct {
 	graphs    map[cuda.Graph][]*node
 	execs     map[cuda.GraphExec]*handedExec
 	captures  []*capture // under way
+	hostFuncs map[cuda.HostFunc]*hostFunc
+	legacy    *stream // the legacy default stream, once it is used
+
+	toCall  []*stream // whose heads are host functions that are due
+	calling bool      // there is a goroutine that calls them
 
 	resident         int // grids
 	held             []*task
@@ -50,6 +55,8 @@ type Device struct {
 	closed   bool
 	ended    atomic.Bool // dead or closed, for waits
 	activity atomic.Uint64
+
+	hostThread atomic.Int64 // that is inside a host function; 0: none
 }
 
 var (
@@ -92,7 +99,8 @@ func (d *Device) Costs() Costs { return d.costs }
 // Clock returns the world's clock.
 func (d *Device) Clock() cuda.Clock { return d.world }
 
-// Activity changes whenever an event fires or the device dies.
+// Activity changes whenever an event fires, a stream has written a word or called
+// a host function, or the device dies.
 func (d *Device) Activity() uint64 { return d.activity.Load() }
 
 // Info describes the device. Its figures come from [Options].
@@ -101,12 +109,17 @@ func (d *Device) Info() cuda.Info {
 		Backend: "sim", Name: d.name, Simulated: true, Capability: [2]int{7, 0},
 		Memory: d.size, Bandwidth: uint64(d.peak), SMs: d.sms,
 		MaxGrid: maxGrid, MaxBlock: maxBlock, MaxThreads: maxThreads,
+		SharedMemory: maxShared, SharedOptIn: optInShared,
+		Priorities: [2]int{leastPriority, greatestPriority}, FlushesWrites: true,
 	}
 }
 
 // call is one crossing: it charges for it and locks the machine, unless the
 // device is gone.
 func (d *Device) call(op string, cost time.Duration) error {
+	if err := d.permitted(op); err != nil {
+		return err
+	}
 	d.world.Enter(d.costs.Crossing + cost)
 	d.stats.Crossings++
 	return d.checked(op)
@@ -151,6 +164,7 @@ const (
 	kindFunction
 	kindGraph
 	kindGraphExec
+	kindHostFunc
 )
 
 func (d *Device) handle(kind uint64) uint64 {
@@ -299,7 +313,11 @@ func (d *Device) NewStream(o cuda.StreamOptions) (cuda.Stream, error) {
 		return 0, err
 	}
 	defer d.world.Exit()
-	s := d.newStream(o.Name, o.HighPriority)
+	s := d.newStream(o.Name, max(greatestPriority, min(o.Priority, leastPriority)))
+	if o.HighPriority {
+		s.priority = greatestPriority
+	}
+	s.blocking = o.Blocking
 	s.id = cuda.Stream(d.handle(kindStream))
 	d.streams[s.id] = s
 	d.order = append(d.order, s)
@@ -319,10 +337,26 @@ func (d *Device) DestroyStream(h cuda.Stream) error {
 		return badHandle(op, "stream", uint64(h))
 	}
 	delete(d.streams, h)
-	s.destroyed = true
-	s.forgetCapture()
-	s.forget()
+	if s != d.legacy {
+		s.destroyed = true
+		s.forgetCapture()
+		s.forget()
+	}
 	return nil
+}
+
+// StreamPriority returns the priority of a stream.
+func (d *Device) StreamPriority(h cuda.Stream) (int, error) {
+	const op = "priority of stream"
+	if err := d.call(op, 0); err != nil {
+		return 0, err
+	}
+	defer d.world.Exit()
+	s := d.streams[h]
+	if s == nil {
+		return 0, badHandle(op, "stream", uint64(h))
+	}
+	return s.priority, nil
 }
 
 // forget drops a stream that has been destroyed and has no work left.
@@ -339,13 +373,16 @@ func (s *stream) forget() {
 }
 
 // NewEvent returns an event that has not been recorded.
-func (d *Device) NewEvent() (cuda.Event, error) {
+func (d *Device) NewEvent() (cuda.Event, error) { return d.NewEventWithOptions(cuda.EventOptions{}) }
+
+// NewEventWithOptions returns an event that has not been recorded.
+func (d *Device) NewEventWithOptions(o cuda.EventOptions) (cuda.Event, error) {
 	if err := d.call("make event", d.costs.Handle); err != nil {
 		return 0, err
 	}
 	defer d.world.Exit()
 	h := cuda.Event(d.handle(kindEvent))
-	d.events[h] = &event{}
+	d.events[h] = &event{sleep: o.BlockingSync}
 	return h, nil
 }
 
@@ -369,6 +406,9 @@ func (d *Device) DestroyEvent(h cuda.Event) error {
 // Close does nothing. Like [vtime.World.Close] it must not be called by a
 // goroutine that the world started.
 func (d *Device) Close() error {
+	if err := d.permitted("close device"); err != nil {
+		return err
+	}
 	d.world.Enter(0)
 	if d.closed {
 		d.world.Exit()

@@ -12,8 +12,14 @@
 //     over their running time, and sources are read when a chunk is due.
 //   - Kernels, fills, copies and NIC writes that run at the same time share the
 //     memory's bandwidth.
-//   - A high-priority stream's kernel starts before others when the limit of
-//     resident grids holds both back. Running kernels are not preempted.
+//   - A kernel of a stream of greater priority starts before others when the limit
+//     of resident grids holds them back. Running kernels are not preempted.
+//   - A command in the legacy default stream waits for all that was put before it
+//     into blocking streams, and what is put into these afterwards for it.
+//   - Host functions hold their streams until they have returned, are not called
+//     after an error, and can not call the device.
+//   - A wait for a word ends with a write and nothing else. What nobody writes is
+//     a deadlock, which virtual time finds and reports.
 //   - Accesses outside live allocations are told, with the allocation's name;
 //     addresses are never used twice, so use after free is told too. A kernel
 //     that does it leaves the device dead, as on hardware.
@@ -30,11 +36,12 @@
 // kernels of different streams run side by side from their start and contend
 // for bandwidth alone; a kernel's time comes from the bytes it moves and from
 // how long its threads sleep, not from what it computes, unless a model declares
-// a time; caches do not exist.
+// a time; caches do not exist. Registers are not counted, so no launch has too
+// few.
 //
 // A capture's mode has no effect: the simulator knows no threads, and calls of
 // this interface count as relaxed.
 //
-// Not there yet, and refused with [cuda.ErrNotSupported]: value writes and
-// waits, host functions, managed and pageable memory.
+// Not there yet, and refused with [cuda.ErrNotSupported]: managed and pageable
+// memory.
 package sim

@@ -45,14 +45,14 @@ func (d *Device) newExec(nodes []*node) *graphExec {
 	for i, n := range nodes {
 		lane := -1
 		for _, dep := range n.deps {
-			if l := places[dep].lane; tail[l] == dep && x.lanes[l].high == n.high {
+			if l := places[dep].lane; tail[l] == dep && x.lanes[l].priority == n.priority {
 				lane = l
 				break
 			}
 		}
 		if lane < 0 {
 			lane = len(x.lanes)
-			x.lanes = append(x.lanes, d.newStream("", n.high))
+			x.lanes = append(x.lanes, d.newStream("", n.priority))
 			count, tail = append(count, 0), append(tail, 0)
 		}
 		for _, dep := range n.deps {

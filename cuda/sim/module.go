@@ -16,9 +16,10 @@ type module struct {
 
 // function is a kernel of a module, or a model.
 type function struct {
-	name   string
-	params int // bytes; -1: any
-	kernel *ptx.Kernel
+	name    string
+	params  int // bytes; -1: any
+	kernel  *ptx.Kernel
+	allowed uint32 // bytes of dynamic shared memory, by [Device.AllowShared]
 
 	model    ModelFunc
 	launches []*ModelLaunch // to be used again
@@ -105,6 +106,10 @@ func (d *Device) Function(h cuda.Module, name string) (cuda.Function, error) {
 	return f, nil
 }
 
+// sharedPadding is what alignment may put between static and dynamic shared
+// memory. What a launch takes was checked when it was submitted.
+const sharedPadding = 1 << 10
+
 // begin starts a launch of f.
 func (f *function) begin(t *task, c *command) (work, error) {
 	if f.model != nil {
@@ -117,6 +122,7 @@ func (f *function) begin(t *task, c *command) (work, error) {
 		Params:        c.args,
 		DynamicShared: c.shared,
 		Timer:         d.timer,
+		SharedLimit:   optInShared + sharedPadding,
 	})
 	if err != nil {
 		return nil, err

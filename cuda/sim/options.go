@@ -127,6 +127,7 @@ func New(o Options) (*Device, error) {
 		functions: map[cuda.Function]*function{},
 		graphs:    map[cuda.Graph][]*node{},
 		execs:     map[cuda.GraphExec]*handedExec{},
+		hostFuncs: map[cuda.HostFunc]*hostFunc{},
 		world:     o.World,
 		ran:       o.Ran,
 		nic:       NIC{keep: o.NICWritesLate},

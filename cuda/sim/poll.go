@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"encoding/binary"
+	"sync/atomic"
 	"time"
 
 	"github.com/kvgate/kvgate/cuda"
@@ -43,15 +43,15 @@ func (d *Device) Poll(marks []cuda.Mark) error {
 			}
 		}
 		if m.Word != 0 {
-			b, r, err := d.mem.locate(uint64(m.Word), 4, false)
+			w, r, err := d.mem.word(uint64(m.Word), false)
 			if err != nil {
 				return invalid(op, "mark %d: %v", i, err)
 			}
-			if r.kind != cuda.PinnedMemory || m.Word%4 != 0 {
-				return invalid(op, "mark %d: %#x is no aligned word of pinned memory", i, uint64(m.Word))
+			if r.kind != cuda.PinnedMemory {
+				return invalid(op, "mark %d: %#x is no word of pinned memory", i, uint64(m.Word))
 			}
-			m.Seen = binary.LittleEndian.Uint32(b)
-			if int32(m.Seen-m.Want) >= 0 {
+			m.Seen = atomic.LoadUint32(w)
+			if reached(m.Seen, m.Want) {
 				m.State = cuda.MarkFired
 			}
 		}

@@ -25,6 +25,7 @@ type command struct {
 	lane   int           // of the graph, that the launch waits for
 	begun  bool          // the graph's nodes are in its lanes
 	args   []byte        // of a launch
+	host   *hostFunc     // of a signal
 	on     *stream       // a wait: for that stream
 	until  uint64        // to have completed so many commands
 	seen   time.Duration // when it was issued
@@ -37,7 +38,11 @@ type stream struct {
 	d    *Device
 	id   cuda.Stream
 	name string
-	high bool
+
+	priority int
+	blocking bool // it has an order with the legacy default stream
+	// Up to where the legacy stream waits for this one, and this one for it.
+	followed, sawLegacy uint64
 
 	queue     []command // ring
 	head, len int
@@ -46,6 +51,7 @@ type stream struct {
 	launches  atomic.Int64  // that are in the stream
 	busy      bool          // the head runs, or waits for its time to start
 	waiting   bool          // the head waits for another stream
+	onWord    bool          // the head waits for a word
 	ready     time.Duration // end of the last launch, copy or fill
 	waiters   []*stream     // whose heads wait for this one
 	destroyed bool
@@ -55,23 +61,27 @@ type stream struct {
 
 	// Bound once, so that planning an event allocates nothing.
 	startFn, recordFn, resumeFn func()
+	writeFn, reachedFn, callFn  func()
+	wordFn                      func() bool
 	room                        roomCond
 }
 
-func (d *Device) newStream(name string, high bool) *stream {
-	s := &stream{d: d, name: name, high: high}
+func (d *Device) newStream(name string, priority int) *stream {
+	s := &stream{d: d, name: name, priority: priority}
 	s.startFn, s.recordFn, s.resumeFn = s.start, s.recorded, s.resume
+	s.writeFn, s.reachedFn, s.callFn, s.wordFn = s.writeWord, s.wordReached, s.callHost, s.wordThere
 	s.room = roomCond{s}
 	return s
 }
 
-// push accepts a command: at the end of the stream, or as a node of its
-// capture.
+// push accepts a command: at the end of the stream, behind what the order with
+// the legacy default stream asks for, or as a node of its capture.
 func (s *stream) push(op cuda.Op) *command {
 	s.d.commands[op]++
 	if s.capture != nil {
 		return s.capture.add(s, op)
 	}
+	s.follow()
 	c := s.enqueue(op)
 	s.d.stats.MaxQueued = max(s.d.stats.MaxQueued, s.len)
 	return c
@@ -115,6 +125,15 @@ func (s *stream) advance() {
 	case cuda.OpGraph:
 		s.busy = true
 		d.world.At(max(now, s.ready), "graph", s.resumeFn)
+	case cuda.OpWriteWord:
+		s.busy = true
+		d.world.At(max(now, s.ready)+d.costs.WordLatency, "write word", s.writeFn)
+	case cuda.OpWaitWord:
+		s.busy, s.onWord = true, true
+		d.world.Watch("word", s.wordFn, s.reachedFn)
+	case cuda.OpSignal:
+		s.busy = true
+		d.world.At(max(now, s.ready)+d.costs.HostFunc, "host function", s.callFn)
 	case cuda.OpLaunch:
 		s.busy = true
 		d.world.At(max(c.seen+d.costs.LaunchLatency, s.ready+d.costs.KernelGap), "launch", s.startFn)
@@ -154,7 +173,7 @@ func (s *stream) complete() {
 	if c.op != cuda.OpRecord && c.op != cuda.OpWaitEvent {
 		s.ready = d.world.Time()
 	}
-	c.fn, c.on, c.exec, c.nodes = nil, nil, nil, nil
+	c.fn, c.on, c.host, c.exec, c.nodes = nil, nil, nil, nil, nil
 	s.head = (s.head + 1) % len(s.queue)
 	s.len--
 	s.busy = false
@@ -190,6 +209,8 @@ func (s *stream) explain(w io.Writer) {
 	switch {
 	case s.waiting:
 		fmt.Fprintf(w, "waits for command %d of %s, which has done %d\n", c.until, c.on, c.on.completed.Load())
+	case s.onWord:
+		fmt.Fprintf(w, "finds %s there\n", s.d.mem.wordText(c.a))
 	case s.busy:
 		fmt.Fprintln(w, "is under way")
 	default:
@@ -217,6 +238,10 @@ func (c *command) String() string {
 		return fmt.Sprintf("fill of %d bytes at %#x", c.c<<c.flags, c.a)
 	case cuda.OpGraph:
 		return fmt.Sprintf("launch of a %s", c.exec)
+	case cuda.OpWriteWord, cuda.OpWaitWord:
+		return fmt.Sprintf("%s %#x at %#x", c.op, c.b, c.a)
+	case cuda.OpSignal:
+		return fmt.Sprintf("call of %s", c.host.name)
 	}
 	return c.op.String()
 }
@@ -243,6 +268,7 @@ func (c *roomCond) String() string { return fmt.Sprintf("room for a launch in %s
 type event struct {
 	on      *stream
 	until   uint64
+	sleep   bool     // who synchronises with it gives the processor away
 	capture *capture // of the record; nil: it was none, or there was no record
 	tips    []int    // the nodes that the record covers
 }

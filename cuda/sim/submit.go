@@ -7,18 +7,6 @@ import (
 	"github.com/kvgate/kvgate/internal/clock"
 )
 
-// Limits of a launch, for every compute capability since 7.0. Source: CUDA C++
-// Programming Guide, "Technical Specifications per Compute Capability".
-var (
-	maxGrid  = [3]uint32{1<<31 - 1, 65535, 65535}
-	maxBlock = [3]uint32{1024, 1024, 64}
-)
-
-const (
-	maxThreads = 1024
-	maxShared  = 48 << 10 // without opting in to more
-)
-
 // Submit puts the commands of b into their streams. Each is checked when it is
 // reached and is visible to its stream from then on; the ones before it are in
 // by then. A stream with too many pending launches makes Submit wait.
@@ -83,6 +71,10 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		cost = d.costs.WaitEvent
 	case cuda.OpGraph:
 		cost = d.graphCost(cuda.GraphExec(c.A))
+	case cuda.OpWriteWord, cuda.OpWaitWord:
+		cost = d.costs.WordOp
+	case cuda.OpSignal:
+		cost = d.costs.Signal
 	}
 	if err := d.enter(c.Op.String(), cost); err != nil {
 		return err
@@ -135,8 +127,10 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		n.on, n.until = e.on, e.until
 	case cuda.OpGraph:
 		return d.submitGraph(c, s)
-	case cuda.OpWriteWord, cuda.OpWaitWord, cuda.OpSignal:
-		return &cuda.Error{Code: cuda.ErrNotSupported, Op: op, Detail: "simulator"}
+	case cuda.OpWriteWord, cuda.OpWaitWord:
+		return d.submitWord(c, s)
+	case cuda.OpSignal:
+		return d.submitSignal(c, s)
 	default:
 		return invalid(op, "no such command")
 	}
@@ -150,21 +144,8 @@ func (d *Device) submitLaunch(b *cuda.Batch, c *cuda.Command, s *stream) error {
 	if f == nil {
 		return badHandle(op, "function", c.A)
 	}
-	threads := uint64(1)
-	for i, axis := range [3]string{"x", "y", "z"} {
-		if c.Grid[i] < 1 || c.Grid[i] > maxGrid[i] {
-			return invalid(op, "%s: grid %s of %d, may be 1 to %d", f.name, axis, c.Grid[i], maxGrid[i])
-		}
-		if c.Block[i] < 1 || uint32(c.Block[i]) > maxBlock[i] {
-			return invalid(op, "%s: block %s of %d, may be 1 to %d", f.name, axis, c.Block[i], maxBlock[i])
-		}
-		threads *= uint64(c.Block[i])
-	}
-	if limit := f.maxThreads(); threads > uint64(limit) {
-		return invalid(op, "%s: thread block of %d threads, may be %d", f.name, threads, limit)
-	}
-	if static := f.staticShared(); uint64(c.Shared)+static > maxShared {
-		return invalid(op, "%s: %d bytes of shared memory, may be %d", f.name, uint64(c.Shared)+static, maxShared)
+	if err := f.checkShape(op, c); err != nil {
+		return err
 	}
 	arena := b.Arena()
 	if end := uint64(c.Off) + uint64(c.Len); c.Len > cuda.MaxArgBytes || end > uint64(len(arena)) {

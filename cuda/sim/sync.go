@@ -43,11 +43,12 @@ func (c *drainCond) String() string {
 	return b.String()
 }
 
-// drained returns what waits for all that is in s, or in all streams.
+// drained returns what waits for all that is in s and all that comes before its
+// later work, or for all that is in all streams.
 func (d *Device) drained(s *stream) *drainCond {
 	c := &drainCond{d: d}
 	for _, x := range d.order {
-		if (s == nil || x == s) && x.len > 0 {
+		if (s == nil || s.ordered(x)) && x.len > 0 {
 			c.marks = append(c.marks, mark{x, x.issued})
 		}
 	}
@@ -84,6 +85,36 @@ func (d *Device) SyncStream(ctx context.Context, h cuda.Stream) error {
 	c := d.drained(s)
 	d.world.Exit()
 	return d.await(ctx, op, c, d.costs.Wake)
+}
+
+// SyncEvent blocks until the newest record of h has fired.
+func (d *Device) SyncEvent(ctx context.Context, h cuda.Event) error {
+	const op = "synchronise event"
+	if err := d.call(op, d.costs.Query); err != nil {
+		return err
+	}
+	e := d.events[h]
+	if e == nil {
+		d.world.Exit()
+		return badHandle(op, "event", uint64(h))
+	}
+	if err := e.captured(op, h); err != nil {
+		d.world.Exit()
+		return err
+	}
+	c := &drainCond{d: d}
+	if e.on != nil {
+		c.marks = []mark{{e.on, e.until}}
+	}
+	wake := d.costs.Wake
+	if e.sleep {
+		wake = d.costs.BlockingWake
+	}
+	d.world.Exit()
+	if c.Done() {
+		return nil
+	}
+	return d.await(ctx, op, c, wake)
 }
 
 // Sync blocks until all work submitted to the device has run.

@@ -168,17 +168,16 @@ func (t *task) finish() {
 	}
 }
 
-// admit starts a launch that the limit of resident grids held back: the first
-// of a high-priority stream, else the first.
+// admit starts a launch that the limit of resident grids held back: of those of
+// the greatest priority, the first.
 func (d *Device) admit() {
 	if len(d.held) == 0 || d.resident >= d.costs.ResidentGrids {
 		return
 	}
 	k := 0
 	for i, t := range d.held {
-		if t.s.high {
+		if t.s.priority < d.held[k].s.priority {
 			k = i
-			break
 		}
 	}
 	t := d.held[k]

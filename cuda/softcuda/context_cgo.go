@@ -33,8 +33,8 @@ type softContext struct {
 	blocking map[*softStream]bool        // that have an order with the legacy stream
 	legacy   *softStream                 // made when first used
 	captures map[*softStream]softCapture // by the stream that each was begun on
-	hostFn   cuda.Function               // what calls host functions; made when first used
-	settings map[int]uint64              // limits by their number, cache and bank size by theirs below
+	hostFns  hostFns
+	settings map[int]uint64 // limits by their number, cache and bank size by theirs below
 }
 
 // newContext makes a context. d.mu is held.
@@ -316,16 +316,16 @@ func doCtxSynchronize() C.CUresult {
 	return result(c.sim.Sync(bg))
 }
 
-// The simulator has two priorities.
 func doCtxGetStreamPriorityRange(least, greatest *C.int) C.CUresult {
-	if c, r := current(); c == nil {
+	c, r := current()
+	if c == nil {
 		return r
 	}
 	if least != nil {
-		*least = 0
+		*least = C.int(c.device.info.Priorities[0])
 	}
 	if greatest != nil {
-		*greatest = -1
+		*greatest = C.int(c.device.info.Priorities[1])
 	}
 	return 0
 }

@@ -136,7 +136,11 @@ func doDeviceGetAttribute(value *C.int, attribute C.int, device C.CUdevice) C.CU
 	case 5, 6, 7:
 		v = int(i.MaxGrid[attribute-5])
 	case 8: // shared memory of a block
-		v = 48 << 10
+		v = int(i.SharedMemory)
+	case 97: // the same, on request
+		v = int(i.SharedOptIn)
+	case 92, 98: // writes of words and waits for them, flush of remote writes
+		v = 1
 	case 9: // constant memory
 		v = 64 << 10
 	case 10: // warp

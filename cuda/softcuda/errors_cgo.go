@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 func fail(c cuda.Code) C.CUresult { return C.CUresult(c) }
@@ -26,7 +27,7 @@ func result(err error) C.CUresult {
 	switch {
 	case errors.As(err, &c):
 		return fail(c)
-	case errors.Is(err, cuda.ErrClosed):
+	case errors.Is(err, cuda.ErrClosed), errors.Is(err, vtime.ErrClosed):
 		return fail(cuda.ErrContextDestroyed)
 	}
 	return fail(cuda.ErrUnknown)

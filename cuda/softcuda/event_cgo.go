@@ -8,8 +8,6 @@ package softcuda
 import "C"
 
 import (
-	"time"
-
 	"github.com/kvgate/kvgate/cuda"
 )
 
@@ -24,6 +22,8 @@ func (c *softContext) fired(e cuda.Event) (bool, error) {
 	return m[0].State == cuda.MarkFired, err
 }
 
+const eventBlockingSync = 1
+
 // Flags: blocking synchronisation, no timing, between processes.
 func doEventCreate(out *C.CUevent, flags C.uint) C.CUresult {
 	c, r := current()
@@ -33,7 +33,7 @@ func doEventCreate(out *C.CUevent, flags C.uint) C.CUresult {
 	if flags > 7 {
 		return fail(cuda.ErrInvalidValue)
 	}
-	e, err := c.sim.NewEvent()
+	e, err := c.sim.NewEventWithOptions(cuda.EventOptions{BlockingSync: flags&eventBlockingSync != 0})
 	if err != nil {
 		return result(err)
 	}
@@ -88,15 +88,7 @@ func doEventSynchronize(h C.CUevent) C.CUresult {
 	if r := e.c.safe(); r != 0 {
 		return r
 	}
-	for {
-		fired, err := e.c.fired(e.sim)
-		if err != nil || fired {
-			return result(err)
-		}
-		if err := e.c.sim.World().Sleep(bg, 20*time.Microsecond); err != nil {
-			return fail(cuda.ErrContextDestroyed)
-		}
-	}
+	return result(e.c.sim.SyncEvent(bg, e.sim))
 }
 
 // The simulator keeps no times of events.

@@ -419,6 +419,14 @@ func kvg_soft_cuFuncGetAttribute(p_value *C.int, p_attribute C.int, p_function C
 	return doFuncGetAttribute(p_value, p_attribute, p_function)
 }
 
+//export kvg_soft_cuFuncSetAttribute
+func kvg_soft_cuFuncSetAttribute(p_function C.CUfunction, p_attribute C.int, p_value C.int) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doFuncSetAttribute(p_function, p_attribute, p_value)
+}
+
 //export kvg_soft_cuFuncLoad
 func kvg_soft_cuFuncLoad(p_function C.CUfunction) C.CUresult {
 	if r := forbidden(); r != 0 {

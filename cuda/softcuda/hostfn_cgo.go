@@ -8,17 +8,11 @@ package softcuda
 import "C"
 
 import (
-	"encoding/binary"
-	"time"
+	"sync"
 	"unsafe"
 
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/cuda/sim"
 )
-
-// hostFnTime is how long a stream is held by a host function: a measurement
-// of velox (issue 6096) has it run after about 100 us.
-const hostFnTime = 100 * time.Microsecond
 
 // forbidden is asked first by every call: a host function may make none. On
 // hardware it would be told so, or hang.
@@ -27,6 +21,20 @@ func forbidden() C.CUresult {
 		return fail(cuda.ErrNotPermitted)
 	}
 	return 0
+}
+
+// hostFns are the C functions that a context's streams have still to call.
+type hostFns struct {
+	mu     sync.Mutex
+	caller cuda.HostFunc // calls them; made when first used
+	next   uint64
+	calls  map[uint64]hostFn // by the argument of the caller
+}
+
+type hostFn struct {
+	fn    C.CUhostFn
+	arg   unsafe.Pointer
+	stays bool // a node of a graph: it is called with each launch
 }
 
 // A host function runs in stream order, on a thread of the simulator's, and
@@ -39,36 +47,51 @@ func doLaunchHostFunc(h C.CUstream, fn C.CUhostFn, arg unsafe.Pointer) C.CUresul
 	if fn == nil {
 		return fail(cuda.ErrInvalidValue)
 	}
-	caller, err := s.c.hostCaller()
+	caller, id, err := s.c.addHostFn(hostFn{fn, arg, s.captured()})
 	if err != nil {
 		return result(err)
 	}
-	one := cuda.Geometry{Grid: [3]uint32{1, 1, 1}, Block: [3]uint16{1, 1, 1}}
-	return s.submit(func(b *cuda.Batch, h cuda.Stream) {
-		a := b.Launch(h, caller, one, 16)
-		binary.LittleEndian.PutUint64(a, uint64(uintptr(unsafe.Pointer(fn))))
-		binary.LittleEndian.PutUint64(a[8:], uint64(uintptr(arg)))
-	})
+	if r = s.submit(func(b *cuda.Batch, h cuda.Stream) { b.Signal(h, caller, id) }); r != 0 {
+		s.c.hostFns.drop(id)
+	}
+	return r
 }
 
-func (c *softContext) hostCaller() (cuda.Function, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hostFn != 0 {
-		return c.hostFn, nil
-	}
-	var err error
-	c.hostFn, err = c.sim.NewModel("host function", func(k *sim.ModelLaunch) error {
-		k.Time, k.Chunks = hostFnTime, 2
-		k.Step = func(_ *sim.Memory, i int) error {
-			if i == 1 {
-				machine.hostFns.Add(1)
-				C.kvg_soft_call_host_fn(C.uint64_t(binary.LittleEndian.Uint64(k.Args)), C.uint64_t(binary.LittleEndian.Uint64(k.Args[8:])))
-				machine.hostFns.Add(-1)
-			}
-			return nil
+func (c *softContext) addHostFn(f hostFn) (caller cuda.HostFunc, id uint64, err error) {
+	h := &c.hostFns
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.caller == 0 {
+		if h.caller, err = c.sim.NewHostFunc("of a client", h.call); err != nil {
+			return 0, 0, err
 		}
-		return nil
-	})
-	return c.hostFn, err
+		h.calls = map[uint64]hostFn{}
+	}
+	h.next++
+	h.calls[h.next] = f
+	return h.caller, h.next, nil
+}
+
+func (h *hostFns) drop(id uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.calls, id)
+}
+
+// take returns a function that is to be called.
+func (h *hostFns) take(id uint64) hostFn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.calls[id]
+	if !f.stays {
+		delete(h.calls, id)
+	}
+	return f
+}
+
+func (h *hostFns) call(id uint64) {
+	f := h.take(id)
+	machine.hostFns.Add(1)
+	C.kvg_soft_call_host_fn(C.uint64_t(uintptr(unsafe.Pointer(f.fn))), C.uint64_t(uintptr(f.arg)))
+	machine.hostFns.Add(-1)
 }

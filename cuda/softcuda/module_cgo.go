@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"bytes"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/kvgate/kvgate/cuda"
@@ -28,6 +29,7 @@ type softFunction struct {
 	sim    cuda.Function
 	kernel *ptx.Kernel
 	params []ptx.Param
+	shared atomic.Int64 // dynamic, as asked for
 }
 
 // Options of CUjit_option.
@@ -134,8 +136,12 @@ func doFuncGetAttribute(value *C.int, attribute C.int, h C.CUfunction) C.CUresul
 		*value = C.int(f.kernel.MaxThreads())
 	case 1: // static shared memory
 		*value = C.int(f.kernel.StaticShared())
-	case 2, 3, 7, 8: // constant and local memory, cache mode, dynamic shared memory
+	case 2, 3, 7: // constant and local memory, cache mode
 		*value = 0
+	case funcShared:
+		*value = C.int(max(f.shared.Load(), int64(f.c.device.info.SharedMemory)-int64(f.kernel.StaticShared())))
+	case funcCarveout:
+		*value = -1
 	case 4: // registers: the interpreter has as many as the kernel names
 		*value = 32
 	case 5, 6: // versions of PTX and of the machine code
@@ -143,6 +149,31 @@ func doFuncGetAttribute(value *C.int, attribute C.int, h C.CUfunction) C.CUresul
 	default:
 		return fail(cuda.ErrInvalidValue)
 	}
+	return 0
+}
+
+// Attributes of functions that can be set: the most dynamic shared memory of a
+// launch, and how memory is divided between it and the cache, which is a hint.
+const (
+	funcShared   = 8
+	funcCarveout = 9
+)
+
+func doFuncSetAttribute(h C.CUfunction, attribute, value C.int) C.CUresult {
+	f, ok := lookup[*softFunction](uint64(h))
+	if !ok {
+		return fail(cuda.ErrInvalidHandle)
+	}
+	switch {
+	case attribute == funcCarveout && value >= -1 && value <= 100:
+		return 0
+	case attribute != funcShared || value < 0:
+		return fail(cuda.ErrInvalidValue)
+	}
+	if err := f.c.sim.AllowShared(f.sim, uint32(value)); err != nil {
+		return result(err)
+	}
+	f.shared.Store(int64(value))
 	return 0
 }
 

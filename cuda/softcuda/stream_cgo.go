@@ -156,11 +156,15 @@ func doStreamCreateWithPriority(out *C.CUstream, flags C.uint, priority C.int) C
 	if flags > streamNonBlocking {
 		return fail(cuda.ErrInvalidValue)
 	}
-	h, err := c.sim.NewStream(cuda.StreamOptions{HighPriority: priority < 0})
+	h, err := c.sim.NewStream(cuda.StreamOptions{Priority: int(priority)})
 	if err != nil {
 		return result(err)
 	}
-	s := &softStream{c: c, sim: h, flags: uint32(flags), priority: max(-1, min(0, int(priority)))}
+	clamped, err := c.sim.StreamPriority(h)
+	if err != nil {
+		return result(err)
+	}
+	s := &softStream{c: c, sim: h, flags: uint32(flags), priority: clamped}
 	s.handle = register(s)
 	c.mu.Lock()
 	c.streams[s] = true
@@ -274,13 +278,4 @@ func doStreamWaitEvent(h C.CUstream, e C.CUevent, flags C.uint) C.CUresult {
 		return fail(cuda.ErrCaptureImplicit)
 	}
 	return r
-}
-
-// A write of a word is a fill of one; waits for words are not simulated.
-func doStreamWriteValue32V2(h C.CUstream, addr C.CUdeviceptr, v C.uint, flags C.uint) C.CUresult {
-	return fill(h, addr, 2, uint32(v), 1)
-}
-
-func doStreamWaitValue32V2(h C.CUstream, addr C.CUdeviceptr, v C.uint, flags C.uint) C.CUresult {
-	return fail(cuda.ErrNotSupported)
 }

@@ -57,6 +57,7 @@ extern CUresult kvg_soft_cuLinkDestroy(CUlinkState state);
 extern CUresult kvg_soft_cuModuleUnload(CUmodule module);
 extern CUresult kvg_soft_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
 extern CUresult kvg_soft_cuFuncGetAttribute(int *value, int attribute, CUfunction function);
+extern CUresult kvg_soft_cuFuncSetAttribute(CUfunction function, int attribute, int value);
 extern CUresult kvg_soft_cuFuncLoad(CUfunction function);
 extern CUresult kvg_soft_cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size);
 extern CUresult kvg_soft_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra);
@@ -255,6 +256,7 @@ static const struct {
 	{"cuModuleUnload", (void *)kvg_soft_cuModuleUnload},
 	{"cuModuleGetFunction", (void *)kvg_soft_cuModuleGetFunction},
 	{"cuFuncGetAttribute", (void *)kvg_soft_cuFuncGetAttribute},
+	{"cuFuncSetAttribute", (void *)kvg_soft_cuFuncSetAttribute},
 	{"cuFuncLoad", (void *)kvg_soft_cuFuncLoad},
 	{"cuFuncGetParamInfo", (void *)kvg_soft_cuFuncGetParamInfo},
 	{"cuLaunchKernel", (void *)kvg_soft_cuLaunchKernel},

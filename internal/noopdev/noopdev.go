@@ -70,6 +70,7 @@ type Device struct {
 	hold    bool
 	events  []eventState  // by handle; 0 unused
 	streams []streamState // by handle minus firstStream
+	signals []uint64      // calls, by handle minus 1; gone: destroyed
 	failAt  int           // command at which the next Submit fails; -1: none
 	failErr error
 	onBatch func(*cuda.Batch)
@@ -182,7 +183,7 @@ func (d *Device) Activity() uint64 { return d.activity.Load() }
 func (d *Device) Info() cuda.Info {
 	return cuda.Info{Backend: "noop", Name: "no-op device", Simulated: true, Capability: [2]int{9, 0},
 		Memory: d.o.Memory, SMs: 132, MaxGrid: [3]uint32{1<<31 - 1, 65535, 65535},
-		MaxBlock: [3]uint32{1024, 1024, 64}, MaxThreads: 1024}
+		MaxBlock: [3]uint32{1024, 1024, 64}, MaxThreads: 1024, SharedMemory: 48 << 10, SharedOptIn: 48 << 10}
 }
 
 // Clock returns the clock of the options.
@@ -236,6 +237,13 @@ func (d *Device) Submit(b *cuda.Batch) error {
 		switch c.Op {
 		case cuda.OpLaunch:
 			d.counts.Launches++
+		case cuda.OpSignal:
+			n := d.signal(cuda.HostFunc(c.A))
+			if n == nil {
+				return d.submitError(b, i, &cuda.Error{Code: cuda.ErrInvalidHandle, Op: c.Op.String(),
+					Detail: fmt.Sprintf("host function %#x", c.A)})
+			}
+			*n++
 		case cuda.OpRecord, cuda.OpWaitEvent:
 			e := d.event(cuda.Event(c.A))
 			if e == nil {
@@ -323,7 +331,10 @@ func (d *Device) DestroyStream(s cuda.Stream) error {
 }
 
 // NewEvent returns an event.
-func (d *Device) NewEvent() (cuda.Event, error) {
+func (d *Device) NewEvent() (cuda.Event, error) { return d.NewEventWithOptions(cuda.EventOptions{}) }
+
+// NewEventWithOptions returns an event.
+func (d *Device) NewEventWithOptions(cuda.EventOptions) (cuda.Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil {

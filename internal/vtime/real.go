@@ -161,6 +161,7 @@ func (w *World) step() (ran bool, left time.Duration) {
 	w.gather()
 	w.r.running = true
 	w.runDue(w.Choose("next", len(w.due)))
+	w.look()
 	w.r.running = false
 	late := time.Since(w.r.start) - time.Duration(w.r.lag.Load()) - w.now
 	if late > jitter {

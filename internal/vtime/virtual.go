@@ -121,6 +121,11 @@ func (w *World) Notify() {
 func (w *World) Go(name string, fn func()) {
 	w.lock()
 	defer w.mu.Unlock()
+	w.Start(name, fn)
+}
+
+// Start is [World.Go] for parts of the machine.
+func (w *World) Start(name string, fn func()) {
 	if w.ended.Load() != nil {
 		return
 	}
@@ -214,6 +219,7 @@ func (w *World) pick() *waiter {
 
 // collect marks the waiting actors that may go on.
 func (w *World) collect() {
+	w.look()
 	if w.v.ready == len(w.v.waiting) {
 		return
 	}

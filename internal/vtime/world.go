@@ -43,10 +43,10 @@ type Options struct {
 
 // World is a machine and its time. It implements [clock.Clock].
 //
-// [World.At], [World.After], [World.Cancel], [World.Time], [World.Choose],
-// [World.Rand] and the methods of [Shared] and [Flow] belong to the machine:
-// they may be called between Enter and Exit, or in an event function. All
-// others may not be called there.
+// [World.At], [World.After], [World.Cancel], [World.Watch], [World.Start],
+// [World.Time], [World.Choose], [World.Rand] and the methods of [Shared] and
+// [Flow] belong to the machine: they may be called between Enter and Exit, or in
+// an event function. All others may not be called there.
 type World struct {
 	virtual bool
 	slow    float64
@@ -62,6 +62,10 @@ type World struct {
 	due    []*event // popped, of time now, not yet run
 	free   []*event
 	seq    uint64
+
+	watches []*watch
+	looking Event // of the real pacer: when it looks at them again
+	idle    int   // looks since one of them was over
 
 	explainers []*explainer
 	actors     sync.WaitGroup // started by Go

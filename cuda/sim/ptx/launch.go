@@ -53,6 +53,7 @@ type Launch struct {
 	Grid, Block   [3]uint32 // each at least 1
 	Params        []byte    // laid out as [Kernel.Params] says; copied by Start
 	DynamicShared uint32    // bytes
+	SharedLimit   int       // of static and dynamic shared memory, bytes; 0: MaxShared
 	StepLimit     uint64    // instructions a warp may execute; 0: DefaultStepLimit
 	// Timer is what %globaltimer starts at for the thread blocks of a Step, in
 	// nanoseconds; nil: at 0. It goes on with what they sleep.
@@ -101,10 +102,17 @@ func (k *Kernel) checkLaunch(l *Launch) error {
 		return k.refuse("thread block of %dx%dx%d, .maxntid is %d", b[0], b[1], b[2], k.maxThreads)
 	case len(l.Params) < k.paramBytes || len(l.Params) > alignUp(k.paramBytes, 16):
 		return k.refuse("%d parameter bytes instead of %d", len(l.Params), k.paramBytes)
-	case k.sharedBytes(l) > MaxShared:
-		return k.refuse("%d+%d bytes of shared memory, the limit is %d", k.staticShared, l.DynamicShared, MaxShared)
+	case k.sharedBytes(l) > l.sharedLimit():
+		return k.refuse("%d+%d bytes of shared memory, the limit is %d", k.staticShared, l.DynamicShared, l.sharedLimit())
 	}
 	return nil
+}
+
+func (l *Launch) sharedLimit() int {
+	if l.SharedLimit > 0 {
+		return l.SharedLimit
+	}
+	return MaxShared
 }
 
 // sharedBytes returns the shared memory of a thread block.

@@ -178,6 +178,9 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 extern CUresult kvg_soft_cuFuncGetAttribute(int *value, int attribute, CUfunction function);
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) { return kvg_soft_cuFuncGetAttribute(value, attribute, function); }
 
+extern CUresult kvg_soft_cuFuncSetAttribute(CUfunction function, int attribute, int value);
+CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) { return kvg_soft_cuFuncSetAttribute(function, attribute, value); }
+
 extern CUresult kvg_soft_cuFuncLoad(CUfunction function);
 CUresult cuFuncLoad(CUfunction function) { return kvg_soft_cuFuncLoad(function); }
 

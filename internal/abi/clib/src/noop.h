@@ -36,6 +36,7 @@ static CUresult noop_cuDeviceGetAttribute(int *value, int attribute, CUdevice de
 	case 4: *value = 64; break;                                  // block z
 	case 5: *value = 0x7fffffff; break;                          // grid x
 	case 6: case 7: *value = 65535; break;                       // grid y, grid z
+	case 8: case 97: *value = 48 << 10; break;                   // shared memory, by right and at most
 	case 16: *value = 1; break;                                  // multiprocessors
 	case 41: *value = 1; break;                                  // unified addressing
 	case 75: *value = 7; break;                                  // compute capability

@@ -229,6 +229,10 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) { return noop_cuFuncGetAttribute(value, attribute, function); }
 #endif
 
+#ifndef KVG_WITHOUT_cuFuncSetAttribute
+CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) { return 0; }
+#endif
+
 #ifndef KVG_WITHOUT_cuFuncLoad
 CUresult cuFuncLoad(CUfunction function) { return 0; }
 #endif

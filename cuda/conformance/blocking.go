@@ -1,0 +1,152 @@
+package conformance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+const eventPage = driverAPI + "group__CUDA__EVENT.html"
+
+var blockingBehaviours = map[string]Behaviour{
+	"blocking: an event is waited for by spinning":        func(t *testing.T, d cuda.Device) { testSyncEvent(t, d, false) },
+	"blocking: an event is waited for by sleeping":        func(t *testing.T, d cuda.Device) { testSyncEvent(t, d, true) },
+	"blocking: an event never recorded is not waited for": testSyncNeverRecorded,
+	"blocking: the newest record of an event counts":      testSyncNewest,
+	"blocking: a wait for an event ends with its context": testCancelledSyncEvent,
+	"blocking: unknown events":                            testSyncUnknownEvent,
+	"blocking: all forms are told of an error":            testSyncError,
+	"priority: the range, and what lies outside of it":    testPriorityRange,
+}
+
+var blockingPages = map[string]string{
+	"blocking: an event is waited for by spinning":        eventPage,
+	"blocking: an event is waited for by sleeping":        eventPage,
+	"blocking: an event never recorded is not waited for": eventPage,
+	"blocking: the newest record of an event counts":      eventPage,
+	"blocking: a wait for an event ends with its context": Own,
+	"blocking: unknown events":                            eventPage,
+	"blocking: all forms are told of an error":            driverAPI + "group__CUDA__TYPES.html",
+	"priority: the range, and what lies outside of it":    driverAPI + "group__CUDA__STREAM.html",
+}
+
+func (x *bench) eventOf(sleep bool) cuda.Event {
+	x.t.Helper()
+	e, err := x.NewEventWithOptions(cuda.EventOptions{BlockingSync: sleep})
+	require.NoError(x.t, err)
+	return e
+}
+
+func testSyncEvent(t *testing.T, d cuda.Device, sleep bool) {
+	x := newBench(t, d)
+	s, e := x.stream(), x.eventOf(sleep)
+	p := x.busy(s)
+	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
+	require.False(t, x.fired(e))
+	require.NoError(t, d.SyncEvent(bg, e))
+	require.True(t, x.fired(e))
+	require.Equal(t, last(), x.read(p+backlogBytes-4, 4))
+	require.NoError(t, d.SyncEvent(bg, e), "and again")
+}
+
+func testSyncNeverRecorded(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	for _, sleep := range []bool{false, true} {
+		require.NoError(t, d.SyncEvent(bg, x.eventOf(sleep)))
+	}
+}
+
+func testSyncNewest(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s := x.stream()
+	for _, sleep := range []bool{false, true} {
+		e := x.eventOf(sleep)
+		x.submit(func(b *cuda.Batch) { b.Record(s, e) })
+		p := x.busy(s)
+		x.submit(func(b *cuda.Batch) { b.Record(s, e) })
+		require.NoError(t, d.SyncEvent(bg, e))
+		require.Equal(t, last(), x.read(p+backlogBytes-4, 4))
+	}
+}
+
+func testCancelledSyncEvent(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s := x.stream()
+	for _, sleep := range []bool{false, true} {
+		e := x.eventOf(sleep)
+		x.busy(s)
+		x.submit(func(b *cuda.Batch) { b.Record(s, e) })
+		ctx, cancel := context.WithCancel(bg)
+		cancel()
+		require.ErrorIs(t, d.SyncEvent(ctx, e), context.Canceled)
+		x.sync(s)
+		require.True(t, x.fired(e), "the work is not canceled")
+	}
+}
+
+func testSyncUnknownEvent(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	gone := x.event()
+	require.NoError(t, d.DestroyEvent(gone))
+	for _, e := range []cuda.Event{0, 0xdead, gone} {
+		require.ErrorIs(t, d.SyncEvent(bg, e), cuda.ErrInvalidHandle)
+	}
+}
+
+func testSyncError(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	s, f, spin, sleep := x.stream(), x.kernel("fill_index"), x.eventOf(false), x.eventOf(true)
+	x.submit(func(b *cuda.Batch) {
+		x.backlog(b, s, x.alloc(backlogBytes))
+		fillIndex(b, s, f, 0x1000, 128, 0)
+		b.Record(s, spin)
+		b.Record(s, sleep)
+	})
+	told := make(chan error, 4)
+	for _, wait := range []func() error{
+		func() error { return d.SyncStream(bg, s) }, func() error { return d.SyncEvent(bg, spin) },
+		func() error { return d.SyncEvent(bg, sleep) }, func() error { return d.Sync(bg) },
+	} {
+		d.Clock().Go("waiter", func() { told <- wait() })
+	}
+	for len(told) < cap(told) {
+		require.NoError(t, d.Clock().Sleep(bg, 10*time.Microsecond))
+	}
+	for range cap(told) {
+		require.ErrorIs(t, <-told, cuda.ErrIllegalAddress)
+	}
+}
+
+// Smaller numbers are greater priorities; 0 is the least.
+func testPriorityRange(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	r := d.Info().Priorities
+	require.Zero(t, r[0])
+	require.LessOrEqual(t, r[1], r[0])
+	for _, c := range []struct {
+		o    cuda.StreamOptions
+		want int
+	}{
+		{cuda.StreamOptions{}, 0},
+		{cuda.StreamOptions{Priority: 77}, 0},
+		{cuda.StreamOptions{Priority: -77}, r[1]},
+		{cuda.StreamOptions{Priority: r[1]}, r[1]},
+		{cuda.StreamOptions{HighPriority: true}, r[1]},
+		{cuda.StreamOptions{HighPriority: true, Blocking: true}, r[1]},
+	} {
+		s, err := d.NewStream(c.o)
+		require.NoError(t, err)
+		got, err := d.StreamPriority(s)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got, "%+v", c.o)
+	}
+	_, err := d.StreamPriority(0xdead)
+	require.ErrorIs(t, err, cuda.ErrInvalidHandle)
+	got, err := d.StreamPriority(x.legacy())
+	require.NoError(t, err)
+	require.Zero(t, got)
+}

@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"github.com/kvgate/kvgate/cuda"
+)
+
+// Limits of a launch for compute capability 7.0, those of grids and blocks for
+// every one since. Source: CUDA C++ Programming Guide, "Technical Specifications
+// per Compute Capability".
+var (
+	maxGrid  = [3]uint32{1<<31 - 1, 65535, 65535}
+	maxBlock = [3]uint32{1024, 1024, 64}
+)
+
+const (
+	maxThreads  = 1024
+	maxShared   = 48 << 10 // without opting in to more
+	optInShared = 96 << 10
+)
+
+// The priorities of streams, as recent devices have them: the range is told by
+// cuCtxGetStreamPriorityRange and is no constant of CUDA's.
+const (
+	leastPriority    = 0
+	greatestPriority = -5
+)
+
+// checkShape refuses a launch whose shape is outside the limits of the device or
+// of the kernel. Registers are not modelled, so no launch lacks any.
+func (f *function) checkShape(op string, c *cuda.Command) error {
+	threads := uint64(1)
+	for i, axis := range [3]string{"x", "y", "z"} {
+		if c.Grid[i] < 1 || c.Grid[i] > maxGrid[i] {
+			return invalid(op, "%s: grid %s of %d, may be 1 to %d", f.name, axis, c.Grid[i], maxGrid[i])
+		}
+		if c.Block[i] < 1 || uint32(c.Block[i]) > maxBlock[i] {
+			return invalid(op, "%s: block %s of %d, may be 1 to %d", f.name, axis, c.Block[i], maxBlock[i])
+		}
+		threads *= uint64(c.Block[i])
+	}
+	if limit := f.maxThreads(); threads > uint64(limit) {
+		return invalid(op, "%s: thread block of %d threads, may be %d", f.name, threads, limit)
+	}
+	if static := f.staticShared(); uint64(c.Shared)+static > maxShared && c.Shared > f.allowed {
+		return invalid(op, "%s: %d bytes of shared memory, may be %d", f.name, uint64(c.Shared)+static, max(maxShared, static+uint64(f.allowed)))
+	}
+	return nil
+}
+
+// AllowShared lets launches of h take more shared memory than the 48 KiB that
+// they may without.
+func (d *Device) AllowShared(h cuda.Function, dynamic uint32) error {
+	const op = "allow shared memory"
+	if err := d.call(op, 0); err != nil {
+		return err
+	}
+	defer d.world.Exit()
+	f := d.functions[h]
+	if f == nil {
+		return badHandle(op, "function", uint64(h))
+	}
+	if total := f.staticShared() + uint64(dynamic); total > optInShared {
+		return invalid(op, "%s: %d bytes, may be %d", f.name, total, optInShared)
+	}
+	f.allowed = dynamic
+	return nil
+}

@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+// word returns an aligned word of memory, to be read and written atomically: the
+// host may be at it, too.
+func (m *Memory) word(addr uint64, write bool) (*uint32, *region, error) {
+	b, r, err := m.locate(addr, 4, write)
+	if err != nil {
+		return nil, nil, err
+	}
+	if addr%4 != 0 {
+		return nil, nil, fmt.Errorf("%#x is no multiple of 4", addr)
+	}
+	return (*uint32)(unsafe.Pointer(unsafe.SliceData(b))), r, nil
+}
+
+// wordText is for reports.
+func (m *Memory) wordText(addr uint64) string {
+	w, r, err := m.word(addr, false)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%#x at offset %#x of %q", atomic.LoadUint32(w), addr-r.base, r.name)
+}
+
+// reached compares words cyclically.
+func reached(seen, want uint32) bool { return int32(seen-want) >= 0 }
+
+func (d *Device) submitWord(c *cuda.Command, s *stream) error {
+	op := c.Op.String()
+	if c.B>>32 != 0 {
+		return invalid(op, "value %#x in a word", c.B)
+	}
+	if c.Flags&^cuda.WaitFlush != 0 || c.Flags != 0 && c.Op == cuda.OpWriteWord {
+		return invalid(op, "flags %#x", c.Flags)
+	}
+	_, r, err := d.mem.word(c.A, c.Op == cuda.OpWriteWord)
+	if err != nil {
+		return invalid(op, "%v", err)
+	}
+	if r.kind != cuda.DeviceMemory && r.kind != cuda.PinnedMemory {
+		return invalid(op, "%q is %s memory", r.name, r.kind)
+	}
+	n := s.push(c.Op)
+	n.a, n.b = c.A, c.B
+	s.advance()
+	return nil
+}
+
+// writeWord carries out the write at the head.
+func (s *stream) writeWord() {
+	d := s.d
+	if d.stopped() {
+		return
+	}
+	c := &s.queue[s.head]
+	w, _, err := d.mem.word(c.a, true)
+	if err != nil {
+		d.fail(s, c, err)
+		return
+	}
+	d.mem.observe(s.name, c.a, 4, true)
+	atomic.StoreUint32(w, uint32(c.b))
+	d.activity.Add(1)
+	s.complete()
+}
+
+// wordThere reports whether the wait at the head is over, for good or bad.
+func (s *stream) wordThere() bool {
+	d := s.d
+	if d.stopped() {
+		return true
+	}
+	c := &s.queue[s.head]
+	w, _, err := d.mem.word(c.a, false)
+	return err != nil || reached(atomic.LoadUint32(w), uint32(c.b))
+}
+
+// wordReached ends the wait at the head. NIC writes are there for all to see as
+// soon as they are made, so a flush has nothing to do.
+func (s *stream) wordReached() {
+	d := s.d
+	if d.stopped() {
+		return
+	}
+	s.onWord = false
+	c := &s.queue[s.head]
+	if _, _, err := d.mem.word(c.a, false); err != nil {
+		d.fail(s, c, err)
+		return
+	}
+	d.mem.observe(s.name, c.a, 4, false)
+	d.world.After(d.costs.StreamWait, "wait is over", s.resumeFn)
+}
