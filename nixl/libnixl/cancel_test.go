@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"syscall"
 	"testing"
 	"time"
 
@@ -53,7 +52,7 @@ func TestCancelInMidFlight(t *testing.T) {
 				x, err := c.a.NewTransfer(s)
 				require.NoError(t, err)
 				if c.b != nil { // so that it is in flight for certain
-					require.NoError(t, c.b.cmd.Process.Signal(stop))
+					c.b.halt()
 				}
 				require.NoError(t, x.Post())
 				if st, err := x.Status(); c.b == nil && st == nixl.Done {
@@ -72,7 +71,7 @@ func TestCancelInMidFlight(t *testing.T) {
 					st, err := x.Status()
 					require.NoError(t, err)
 					require.Equal(t, nixl.InProgress, st, "the library can not stop it")
-					require.NoError(t, c.b.cmd.Process.Signal(syscall.SIGCONT))
+					c.b.goOn()
 				}
 				canceled(t, wait(t, c.a, x))
 				require.Zero(t, c.a.InFlight())
@@ -107,7 +106,7 @@ func TestCanceledAndThenKilled(t *testing.T) {
 	c := newCouple(t, 32<<20)
 	x, err := c.a.NewTransfer(nixl.Spec{Peer: c.peer, Local: all(c.bufA), Remote: all(c.bufB)})
 	require.NoError(t, err)
-	require.NoError(t, c.b.cmd.Process.Signal(stop))
+	c.b.halt()
 	require.NoError(t, x.Post())
 	x.Cancel()
 	c.b.kill()

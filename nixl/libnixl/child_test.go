@@ -124,6 +124,7 @@ type reply struct {
 	Messages []nixl.Notification
 	Status   nixl.Status
 	Known    bool
+	Poisoned []nixl.Region
 }
 
 // remoteError is an error of the binding on its way between processes.
@@ -236,6 +237,12 @@ func (s *server) answer(q *request, r *reply) (err error) {
 		}
 	case "post":
 		err = s.transfers[q.ID].Post()
+	case "post short of memory":
+		err = shortOfMemory(s.transfers[q.ID].Post)
+	case "poisoned":
+		r.Poisoned = s.a.Poisoned()
+	case "recover":
+		err = s.a.Recover(q.Peer)
 	case "status":
 		r.Status, err = s.transfers[q.ID].Status()
 	case "cancel":
@@ -367,6 +374,18 @@ func (p *peer) signal(s syscall.Signal) {
 	if p.paused {
 		_ = p.cmd.Process.Signal(s)
 	}
+}
+
+// halt stops the child and returns when all of its threads stand still.
+func (p *peer) halt() {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	require.NoError(p.t, unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED, nil))
+}
+
+func (p *peer) goOn() {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGCONT))
 }
 
 // kill ends the child as a crash would.

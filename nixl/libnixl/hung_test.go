@@ -3,7 +3,6 @@ package libnixl
 import (
 	"bytes"
 	"context"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ func TestHungPeer(t *testing.T) {
 				paint(c.bufB.Data, remote)
 				x, err := c.a.NewTransfer(nixl.Spec{Op: op, Peer: c.peer, Local: all(c.bufA), Remote: all(c.bufB), Notification: []byte("never")})
 				require.NoError(t, err)
-				require.NoError(t, c.b.cmd.Process.Signal(stop))
+				c.b.halt()
 				require.NoError(t, x.Post())
 				// Kernel buffers, and memory that is shared, fill meanwhile.
 				require.NoError(t, clock.Wall().Sleep(context.Background(), 10*time.Millisecond))
@@ -71,7 +70,7 @@ func TestHungPeer(t *testing.T) {
 				quiet(t, err, nixl.ErrNoPeer)
 
 				paint(c.bufA.Data, after)
-				require.NoError(t, c.b.cmd.Process.Signal(syscall.SIGCONT))
+				c.b.goOn()
 				require.NoError(t, clock.Wall().Sleep(context.Background(), 200*time.Millisecond))
 				require.Equal(t, size, bytes.Count(c.bufA.Data, []byte{after}), "bytes landed in memory that was given back")
 				require.Zero(t, bytes.Count(c.bufB.Data, []byte{after}), "memory that was given back was read")
@@ -111,7 +110,7 @@ func TestTwoHungPeers(t *testing.T) {
 	peers := []nixl.Peer{c.peer, introduce(t, c.a, other)}
 	var hung []nixl.Transfer
 	for i, p := range []*peer{c.b, other} {
-		require.NoError(t, p.cmd.Process.Signal(stop))
+		p.halt()
 		for k := range uint64(2) {
 			x, err := c.a.NewTransfer(nixl.Spec{
 				Peer: peers[i], Local: []nixl.Descriptor{region(c.bufA, uint64(i)*size/2+k*size/4, size/4)},

@@ -20,8 +20,6 @@ import (
 	"github.com/kvgate/kvgate/nixl"
 )
 
-const stop = syscall.SIGSTOP
-
 // action is the kernel's struct sigaction of amd64 and arm64.
 type action struct {
 	handler  uintptr
