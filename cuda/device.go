@@ -25,8 +25,8 @@ type MemoryKind uint8
 const (
 	DeviceMemory   MemoryKind = iota // on the device
 	PinnedMemory                     // page-locked host memory, mapped into the device
-	ManagedMemory                    // migrates; reserved
-	PageableMemory                   // plain host memory; reserved
+	ManagedMemory                    // moves to where it is used: see [Managed]
+	PageableMemory                   // plain host memory: see [HostMemory]
 )
 
 func (k MemoryKind) String() string {
@@ -107,6 +107,9 @@ type Info struct {
 	// FlushesWrites tells that a wait for a word can be followed by a flush of
 	// writes from outside the device: see [WaitFlush].
 	FlushesWrites bool
+	// ConcurrentManaged: the host may touch managed memory while the device
+	// works. See [Managed].
+	ConcurrentManaged bool
 }
 
 // MarkState is an answer of [Device.Poll].

@@ -13,47 +13,49 @@ type Code int32
 // the CUDA driver API, section "Data types used by CUDA driver". A sticky one
 // leaves the context dead: see [Code.Sticky].
 const (
-	Success             Code = 0   // no error
-	ErrInvalidValue     Code = 1   // an argument is out of range, or makes no sense
-	ErrOutOfMemory      Code = 2   // not enough memory for what was asked
-	ErrNotInitialized   Code = 3   // cuInit has not run, or failed
-	ErrDeinitialized    Code = 4   // the driver is shutting down
-	ErrStubLibrary      Code = 34  // the library is the stub that programs are linked with
-	ErrNoDevice         Code = 100 // no device to be seen
-	ErrInvalidDevice    Code = 101 // no device of that number
-	ErrInvalidImage     Code = 200 // a module that is neither PTX nor a cubin
-	ErrInvalidContext   Code = 201 // no context is current, or it has gone
-	ErrECC              Code = 214 // a memory error that could not be corrected; sticky
-	ErrMapFailed        Code = 205 // memory can not be mapped
-	ErrInvalidPTX       Code = 218 // PTX that does not compile
-	ErrUnsupportedPTX   Code = 222 // PTX of a newer version than the driver knows
-	ErrInvalidHandle    Code = 400 // no such stream, event, module or function
-	ErrIllegalState     Code = 401 // the thing is not in a state for the call
-	ErrNotFound         Code = 500 // no such symbol, kernel or allocation
-	ErrNotReady         Code = 600 // what was asked after has not happened yet; no failure
-	ErrIllegalAddress   Code = 700 // a kernel or copy touched memory that it may not; sticky
-	ErrLaunchResources  Code = 701 // a launch takes more registers or shared memory than there are
-	ErrLaunchTimeout    Code = 702 // a kernel ran longer than the system allows; sticky
-	ErrContextDestroyed Code = 709 // the context was destroyed, or never made; sticky
-	ErrAssert           Code = 710 // an assertion in a kernel failed; sticky
-	ErrHardwareStack    Code = 714 // the call stack of a kernel is broken or full; sticky
-	ErrIllegalInstr     Code = 715 // a kernel met an instruction that is none; sticky
-	ErrMisaligned       Code = 716 // a kernel touched an address that is no multiple of its access; sticky
-	ErrInvalidAddrSpace Code = 717 // an access to an address of another state space; sticky
-	ErrInvalidPC        Code = 718 // a kernel left its code; sticky
-	ErrLaunchFailed     Code = 719 // a kernel ended for a reason of no other code; sticky
-	ErrNotPermitted     Code = 800 // the call may not be made now, as during a capture
-	ErrNotSupported     Code = 801 // the device, driver or back end can not do it
-	ErrStreamCapturing  Code = 900 // the call may not be made while the stream is captured
-	ErrCaptureInvalid   Code = 901 // an earlier call spoiled the capture of the stream
-	ErrCaptureMerge     Code = 902 // two captures would become one
-	ErrCaptureUnmatched Code = 903 // the capture was begun on another stream
-	ErrCaptureUnjoined  Code = 904 // the first stream does not wait for all that joined the capture
-	ErrCaptureIsolation Code = 905 // captured work would depend on work that is not
-	ErrCaptureImplicit  Code = 906 // the legacy default stream would depend on captured work
-	ErrCapturedEvent    Code = 907 // the event was last recorded in a capture
-	ErrCaptureThread    Code = 908 // the capture was begun by another thread
-	ErrUnknown          Code = 999 // an error inside the driver
+	Success              Code = 0   // no error
+	ErrInvalidValue      Code = 1   // an argument is out of range, or makes no sense
+	ErrOutOfMemory       Code = 2   // not enough memory for what was asked
+	ErrNotInitialized    Code = 3   // cuInit has not run, or failed
+	ErrDeinitialized     Code = 4   // the driver is shutting down
+	ErrStubLibrary       Code = 34  // the library is the stub that programs are linked with
+	ErrNoDevice          Code = 100 // no device to be seen
+	ErrInvalidDevice     Code = 101 // no device of that number
+	ErrInvalidImage      Code = 200 // a module that is neither PTX nor a cubin
+	ErrInvalidContext    Code = 201 // no context is current, or it has gone
+	ErrECC               Code = 214 // a memory error that could not be corrected; sticky
+	ErrMapFailed         Code = 205 // memory can not be mapped
+	ErrInvalidPTX        Code = 218 // PTX that does not compile
+	ErrUnsupportedPTX    Code = 222 // PTX of a newer version than the driver knows
+	ErrInvalidHandle     Code = 400 // no such stream, event, module or function
+	ErrIllegalState      Code = 401 // the thing is not in a state for the call
+	ErrNotFound          Code = 500 // no such symbol, kernel or allocation
+	ErrNotReady          Code = 600 // what was asked after has not happened yet; no failure
+	ErrIllegalAddress    Code = 700 // a kernel or copy touched memory that it may not; sticky
+	ErrLaunchResources   Code = 701 // a launch takes more registers or shared memory than there are
+	ErrLaunchTimeout     Code = 702 // a kernel ran longer than the system allows; sticky
+	ErrContextDestroyed  Code = 709 // the context was destroyed, or never made; sticky
+	ErrAssert            Code = 710 // an assertion in a kernel failed; sticky
+	ErrHostRegistered    Code = 712 // host memory is page-locked already
+	ErrHostNotRegistered Code = 713 // host memory was not registered
+	ErrHardwareStack     Code = 714 // the call stack of a kernel is broken or full; sticky
+	ErrIllegalInstr      Code = 715 // a kernel met an instruction that is none; sticky
+	ErrMisaligned        Code = 716 // a kernel touched an address that is no multiple of its access; sticky
+	ErrInvalidAddrSpace  Code = 717 // an access to an address of another state space; sticky
+	ErrInvalidPC         Code = 718 // a kernel left its code; sticky
+	ErrLaunchFailed      Code = 719 // a kernel ended for a reason of no other code; sticky
+	ErrNotPermitted      Code = 800 // the call may not be made now, as during a capture
+	ErrNotSupported      Code = 801 // the device, driver or back end can not do it
+	ErrStreamCapturing   Code = 900 // the call may not be made while the stream is captured
+	ErrCaptureInvalid    Code = 901 // an earlier call spoiled the capture of the stream
+	ErrCaptureMerge      Code = 902 // two captures would become one
+	ErrCaptureUnmatched  Code = 903 // the capture was begun on another stream
+	ErrCaptureUnjoined   Code = 904 // the first stream does not wait for all that joined the capture
+	ErrCaptureIsolation  Code = 905 // captured work would depend on work that is not
+	ErrCaptureImplicit   Code = 906 // the legacy default stream would depend on captured work
+	ErrCapturedEvent     Code = 907 // the event was last recorded in a capture
+	ErrCaptureThread     Code = 908 // the capture was begun by another thread
+	ErrUnknown           Code = 999 // an error inside the driver
 )
 
 var codeNames = map[Code]string{
@@ -67,6 +69,7 @@ var codeNames = map[Code]string{
 	ErrIllegalState: "CUDA_ERROR_ILLEGAL_STATE", ErrNotFound: "CUDA_ERROR_NOT_FOUND",
 	ErrNotReady: "CUDA_ERROR_NOT_READY", ErrIllegalAddress: "CUDA_ERROR_ILLEGAL_ADDRESS",
 	ErrLaunchResources: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", ErrLaunchTimeout: "CUDA_ERROR_LAUNCH_TIMEOUT",
+	ErrHostRegistered: "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", ErrHostNotRegistered: "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
 	ErrContextDestroyed: "CUDA_ERROR_CONTEXT_IS_DESTROYED", ErrAssert: "CUDA_ERROR_ASSERT",
 	ErrHardwareStack: "CUDA_ERROR_HARDWARE_STACK_ERROR", ErrIllegalInstr: "CUDA_ERROR_ILLEGAL_INSTRUCTION",
 	ErrMisaligned: "CUDA_ERROR_MISALIGNED_ADDRESS", ErrInvalidAddrSpace: "CUDA_ERROR_INVALID_ADDRESS_SPACE",

@@ -60,11 +60,16 @@ typedef struct {
 	CUresult (*cuMemHostAlloc)(void **ptr, size_t size, unsigned int flags);
 	CUresult (*cuMemFreeHost)(void *ptr);
 	CUresult (*cuMemHostGetDevicePointer_v2)(CUdeviceptr *device, void *host, unsigned int flags);
+	CUresult (*cuMemAllocManaged)(CUdeviceptr *ptr, size_t size, unsigned int flags);
+	CUresult (*cuMemHostRegister_v2)(void *host, size_t size, unsigned int flags);
+	CUresult (*cuMemHostUnregister)(void *host);
 	CUresult (*cuMemGetAddressRange_v2)(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
 	CUresult (*cuPointerGetAttributes)(unsigned int n, int *attributes, void **values, CUdeviceptr ptr);
 	CUresult (*cuPointerSetAttribute)(const void *value, int attribute, CUdeviceptr ptr);
 	CUresult (*cuFlushGPUDirectRDMAWrites)(int target, int scope);
 	CUresult (*cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream);
+	CUresult (*cuMemcpyHtoDAsync_v2)(CUdeviceptr dst, const void *src, size_t size, CUstream stream);
+	CUresult (*cuMemcpyDtoHAsync_v2)(void *dst, CUdeviceptr src, size_t size, CUstream stream);
 	CUresult (*cuMemsetD8Async)(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream);
 	CUresult (*cuMemsetD16Async)(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream);
 	CUresult (*cuMemsetD32Async)(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream);
@@ -97,6 +102,6 @@ typedef struct {
 	CUresult (*kvgateSimulated)(int *simulated);
 } kvg_table;
 
-enum { KVG_SLOTS = 67 };
+enum { KVG_SLOTS = 72 };
 
 #endif

@@ -4,6 +4,7 @@ package driver
 
 /*
 #include "graph.h"
+#include "hostmemory.h"
 */
 import "C"
 
@@ -21,17 +22,18 @@ import (
 
 // Device is a GPU. It implements [cuda.Device].
 type Device struct {
-	c       *C.kvg_device
-	lib     Library
-	clk     clock.Clock
-	adopted bool
-	context Context
-	device  C.int
-	info    cuda.Info
-	missing []abi.Symbol
-	staging staging
-	rdma    cuda.RDMA
-	watched atomic.Pointer[Watched]
+	c        *C.kvg_device
+	lib      Library
+	clk      clock.Clock
+	adopted  bool
+	context  Context
+	device   C.int
+	info     cuda.Info
+	missing  []abi.Symbol
+	staging  staging
+	rdma     cuda.RDMA
+	pageable bool // the device reaches pageable memory by itself
+	watched  atomic.Pointer[Watched]
 
 	calls  atomic.Int64 // under way
 	closed atomic.Bool
@@ -43,8 +45,11 @@ type Device struct {
 	modules map[cuda.Module]map[string]cuda.Function
 	memory  map[cuda.DevicePtr]string // names by address
 	pinned  map[cuda.DevicePtr]cuda.PinnedBuffer
-	opened  map[cuda.DevicePtr]int // of other processes, and how often
-	spare   []C.uint64_t           // events for waits
+	managed map[cuda.DevicePtr]cuda.ManagedBuffer
+	// registered is the part of pinned that is somebody else's memory.
+	registered map[cuda.DevicePtr]bool
+	opened     map[cuda.DevicePtr]int // of other processes, and how often
+	spare      []C.uint64_t           // events for waits
 }
 
 var _ cuda.Device = (*Device)(nil)
@@ -132,6 +137,7 @@ var reasons = map[C.int32_t]struct {
 	C.KVG_BAD_GRAPH:        {cuda.ErrInvalidHandle, "no such executable graph"},
 	C.KVG_MISALIGNED:       {cuda.ErrInvalidValue, "address is not aligned to the element"},
 	C.KVG_BAD_WORD:         {cuda.ErrInvalidValue, "no aligned word of pinned memory"},
+	C.KVG_NOT_PAGEABLE:     {cuda.ErrInvalidValue, "the host's side is memory that the driver knows: it is not pageable"},
 	C.KVG_EMPTY_MARK:       {cuda.ErrInvalidValue, "the mark asks for nothing"},
 	C.KVG_BAD_MEMORY:       {cuda.ErrInvalidValue, "not all of it is memory of the driver's"},
 	C.KVG_BAD_HOST_FN:      {cuda.ErrInvalidHandle, "no such host function"},
@@ -201,8 +207,15 @@ func (d *Device) destroy() error {
 		for p := range d.memory {
 			check("free", C.kvg_free(d.c, C.uint64_t(p)))
 		}
-		for _, b := range d.pinned {
-			check("free pinned memory", C.kvg_free_pinned(d.c, hostPointer(b)))
+		for p, b := range d.pinned {
+			if d.registered[p] {
+				check("unregister host memory", C.kvg_unregister(d.c, hostPointer(b)))
+			} else {
+				check("free pinned memory", C.kvg_free_pinned(d.c, hostPointer(b)))
+			}
+		}
+		for p := range d.managed {
+			check("free managed memory", C.kvg_free(d.c, C.uint64_t(p)))
 		}
 		for _, raw := range d.handles[C.KVG_MODULE].own() {
 			check("unload module", C.kvg_unload(d.c, raw))

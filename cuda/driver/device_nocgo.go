@@ -69,6 +69,26 @@ func (d *Device) UUID() (string, error) { panic("no device exists") }
 // Kill leaves the device dead with a sticky error.
 func (d *Device) Kill(cuda.Code, string) error { panic("no device exists") }
 
+// AllocManaged implements [cuda.Managed].
+func (d *Device) AllocManaged(uint64, cuda.AllocOptions) (cuda.ManagedBuffer, error) {
+	panic("no device exists")
+}
+
+// FreeManaged implements [cuda.Managed].
+func (d *Device) FreeManaged(cuda.ManagedBuffer) error { panic("no device exists") }
+
+// RegisterHost implements [cuda.HostMemory].
+func (d *Device) RegisterHost([]byte) (cuda.PinnedBuffer, error) { panic("no device exists") }
+
+// UnregisterHost implements [cuda.HostMemory].
+func (d *Device) UnregisterHost(cuda.PinnedBuffer) error { panic("no device exists") }
+
+// CopyIn implements [cuda.HostMemory].
+func (d *Device) CopyIn(cuda.Stream, cuda.DevicePtr, []byte) error { panic("no device exists") }
+
+// CopyOut implements [cuda.HostMemory].
+func (d *Device) CopyOut(cuda.Stream, []byte, cuda.DevicePtr) error { panic("no device exists") }
+
 // ExportMemory implements [cuda.IPC].
 func (d *Device) ExportMemory(cuda.DevicePtr) (cuda.MemoryHandle, error) { panic("no device exists") }
 

@@ -28,6 +28,7 @@ typedef struct {
 
 kvg_result kvg_enter(kvg_device *d, kvg_scope *s);
 kvg_result kvg_leave(kvg_device *d, kvg_scope *s, kvg_result r);
+int kvg_in_one_allocation(kvg_device *d, uint64_t addr, uint64_t n);
 int kvg_pinned_has(kvg_device *d, uint64_t addr, uint64_t size);
 
 // WITHIN runs statements, which set r, in one crossing, and returns r.

@@ -147,7 +147,7 @@ func (d *Device) FreePinned(b cuda.PinnedBuffer) error {
 	defer d.leave()
 	d.mu.Lock()
 	own, ok := d.pinned[b.Device]
-	if ok {
+	if ok = ok && !d.registered[b.Device]; ok {
 		delete(d.pinned, b.Device)
 		C.kvg_pinned_remove(d.c, C.uint64_t(b.Device))
 	}

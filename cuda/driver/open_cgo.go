@@ -241,6 +241,7 @@ func (d *Device) prepare() error {
 		d.c.can_flush = 1
 	}
 	d.inquireRDMA()
+	d.inquireHostMemory()
 	return d.makeStaging()
 }
 

@@ -10,9 +10,9 @@ enum {
 enum { MAX_ARGS = 4096 }; // cuda.MaxArgBytes
 enum { WAIT_FLUSH = 1 };  // cuda.WaitFlush
 
-// in_one_allocation reports whether n bytes at addr are. The driver itself takes
+// kvg_in_one_allocation reports whether n bytes at addr are. The driver itself takes
 // an address that it does not know for pageable host memory, and goes there.
-static int in_one_allocation(kvg_device *d, uint64_t addr, uint64_t n) {
+int kvg_in_one_allocation(kvg_device *d, uint64_t addr, uint64_t n) {
 	uint64_t base = 0, size = 0;
 	int what[2] = {11, 12}; // CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, RANGE_SIZE
 	void *where[2] = {&base, &size};
@@ -34,8 +34,8 @@ static kvg_result launch(kvg_device *d, const kvg_command *c, CUstream s, uint8_
 
 static kvg_result copy(kvg_device *d, const kvg_command *c, CUstream s) {
 	if (!c->c) return kvg_refuse(KVG_OK);
-	if (!in_one_allocation(d, c->b, c->c)) return kvg_refuse(KVG_BAD_SOURCE);
-	if (!in_one_allocation(d, c->a, c->c)) return kvg_refuse(KVG_BAD_DESTINATION);
+	if (!kvg_in_one_allocation(d, c->b, c->c)) return kvg_refuse(KVG_BAD_SOURCE);
+	if (!kvg_in_one_allocation(d, c->a, c->c)) return kvg_refuse(KVG_BAD_DESTINATION);
 	return kvg_from(d->t.cuMemcpyAsync(c->a, c->b, c->c, s));
 }
 
@@ -45,7 +45,7 @@ static kvg_result fill(kvg_device *d, const kvg_command *c, CUstream s) {
 	if (c->a % size) return kvg_refuse(KVG_MISALIGNED);
 	if (c->b >> (8 * size)) return kvg_refuse(KVG_BAD_VALUE);
 	if (!c->c) return kvg_refuse(KVG_OK);
-	if (c->c > (uint64_t)1 << 60 || !in_one_allocation(d, c->a, c->c * size)) return kvg_refuse(KVG_BAD_DESTINATION);
+	if (c->c > (uint64_t)1 << 60 || !kvg_in_one_allocation(d, c->a, c->c * size)) return kvg_refuse(KVG_BAD_DESTINATION);
 	switch (c->flags) {
 	case 0: return kvg_from(d->t.cuMemsetD8Async(c->a, c->b, c->c, s));
 	case 1: return kvg_from(d->t.cuMemsetD16Async(c->a, c->b, c->c, s));
@@ -60,7 +60,7 @@ static kvg_result word(kvg_device *d, const kvg_command *c, CUstream s) {
 	if (c->flags & ~WAIT_FLUSH || (write && c->flags)) return kvg_refuse(KVG_BAD_WORD_FLAGS);
 	if (c->flags && !d->can_flush) return kvg_refuse(KVG_NO_FLUSH);
 	if (c->a % 4) return kvg_refuse(KVG_MISALIGNED);
-	if (!in_one_allocation(d, c->a, 4)) return kvg_refuse(write ? KVG_BAD_DESTINATION : KVG_BAD_SOURCE);
+	if (!kvg_in_one_allocation(d, c->a, 4)) return kvg_refuse(write ? KVG_BAD_DESTINATION : KVG_BAD_SOURCE);
 	if (write) return kvg_from(d->t.cuStreamWriteValue32_v2(s, c->a, c->b, 0));
 	// CU_STREAM_WAIT_VALUE_GEQ, which is cyclic, and CU_STREAM_WAIT_VALUE_FLUSH
 	return kvg_from(d->t.cuStreamWaitValue32_v2(s, c->a, c->b, c->flags ? 1u << 30 : 0));

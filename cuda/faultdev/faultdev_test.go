@@ -149,8 +149,23 @@ func TestNoBatchIsTheDevicesToRefuse(t *testing.T) {
 	require.Equal(t, "Submit", asked)
 }
 
+// all calls the methods of the optional interfaces, and returns their errors.
+func all(d cuda.Device) map[string]error {
+	errs := map[string]error{}
+	_, errs["ExportMemory"] = d.(cuda.IPC).ExportMemory(0x10)
+	_, errs["OpenMemory"] = d.(cuda.IPC).OpenMemory(cuda.MemoryHandle{})
+	errs["CloseMemory"] = d.(cuda.IPC).CloseMemory(0x10)
+	_, errs["AllocManaged"] = d.(cuda.Managed).AllocManaged(0, cuda.AllocOptions{})
+	errs["FreeManaged"] = d.(cuda.Managed).FreeManaged(cuda.ManagedBuffer{Device: 0x10})
+	_, errs["RegisterHost"] = d.(cuda.HostMemory).RegisterHost(nil)
+	errs["UnregisterHost"] = d.(cuda.HostMemory).UnregisterHost(cuda.PinnedBuffer{Device: 0x10})
+	errs["CopyIn"] = d.(cuda.HostMemory).CopyIn(0x10, 0x10, nil)
+	errs["CopyOut"] = d.(cuda.HostMemory).CopyOut(0x10, nil, 0x10)
+	return errs
+}
+
 func TestOptionalInterfaces(t *testing.T) {
-	d, err := sim.New(sim.Options{Shareable: true})
+	d, err := sim.New(sim.Options{})
 	require.NoError(t, err)
 	var failing string
 	f := faultdev.Wrap(d, func(c faultdev.Call) error {
@@ -160,25 +175,15 @@ func TestOptionalInterfaces(t *testing.T) {
 		return nil
 	})
 	defer func() { require.NoError(t, f.Close()) }()
-	ipc := f.(cuda.IPC)
-	p, err := f.Alloc(64, cuda.AllocOptions{})
-	require.NoError(t, err)
-	h, err := ipc.ExportMemory(p)
-	require.NoError(t, err)
-	_, err = ipc.OpenMemory(h)
-	require.ErrorIs(t, err, cuda.ErrInvalidContext)
-	require.ErrorIs(t, ipc.CloseMemory(p), cuda.ErrInvalidValue)
-	for _, failing = range []string{"ExportMemory", "OpenMemory", "CloseMemory"} {
-		_, e1 := ipc.ExportMemory(p)
-		_, e2 := ipc.OpenMemory(h)
-		e3 := ipc.CloseMemory(p)
-		require.ErrorIs(t, errors.Join(e1, e2, e3), cuda.ErrOutOfMemory, failing)
+	want := all(d)
+	require.Equal(t, want, all(f), "passed on")
+	for failing = range want {
+		for method, err := range all(f) {
+			require.Equal(t, method == failing, errors.Is(err, cuda.ErrOutOfMemory), "%s: %v", method, err)
+		}
 	}
-	failing = ""
-	bare := faultdev.Wrap(struct{ cuda.Device }{d}, func(faultdev.Call) error { return nil }).(cuda.IPC)
-	_, err = bare.ExportMemory(p)
-	require.ErrorIs(t, err, cuda.ErrNotSupported)
-	_, err = bare.OpenMemory(h)
-	require.ErrorIs(t, err, cuda.ErrNotSupported)
-	require.ErrorIs(t, bare.CloseMemory(p), cuda.ErrNotSupported)
+	bare := faultdev.Wrap(struct{ cuda.Device }{d}, func(faultdev.Call) error { return nil })
+	for method, err := range all(bare) {
+		require.ErrorIs(t, err, cuda.ErrNotSupported, method)
+	}
 }

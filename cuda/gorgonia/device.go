@@ -28,6 +28,8 @@ type Device struct {
 	clk  clock.Clock
 	info cuda.Info
 
+	pageable bool // the device reaches pageable memory by itself
+
 	copying sync.Mutex // held for a Read or Write
 	copies  cu.Stream
 
@@ -38,6 +40,7 @@ type Device struct {
 	modules   map[cuda.Module]*module
 	functions map[cuda.Function]*function
 	memory    map[cuda.DevicePtr]bool
+	managed   map[cuda.DevicePtr]bool
 
 	calls  sync.WaitGroup
 	closed atomic.Bool
@@ -62,7 +65,7 @@ var _ cuda.Device = (*Device)(nil)
 func Wrap(dev cu.Device, ctx cu.CUContext) (*Device, error) {
 	d := &Device{dev: dev, ctx: ctx, clk: clock.Wall(), last: 1 << 32,
 		streams: map[cuda.Stream]cu.Stream{}, events: map[cuda.Event]cu.Event{}, modules: map[cuda.Module]*module{},
-		functions: map[cuda.Function]*function{}, memory: map[cuda.DevicePtr]bool{}}
+		functions: map[cuda.Function]*function{}, memory: map[cuda.DevicePtr]bool{}, managed: map[cuda.DevicePtr]bool{}}
 	return d, d.within("wrap context", d.inquire)
 }
 
@@ -89,6 +92,8 @@ func (d *Device) inquire() (err error) {
 		SharedMemory: uint32(attribute(cu.MaxSharedMemoryPerBlock)), SharedOptIn: uint32(attribute(sharedOptIn)),
 		FlushesWrites: attribute(canFlushRemoteWrites) != 0,
 	}
+	d.info.ConcurrentManaged = attribute(cu.ConcurrentManagedAccess) != 0
+	d.pageable = attribute(cu.PageableMemoryAccess) != 0
 	least, greatest, e4 := cu.StreamPriorityRange()
 	d.info.Priorities = [2]int{least, greatest}
 	return errors.Join(err, e1, e2, e3, e4)
@@ -414,8 +419,10 @@ func (d *Device) Close() error {
 	for _, e := range d.events {
 		check(cu.DestroyEvent(&e))
 	}
-	for p := range d.memory {
-		check(cu.MemFree(cu.DevicePtr(p)))
+	for _, m := range []map[cuda.DevicePtr]bool{d.memory, d.managed} {
+		for p := range m {
+			check(cu.MemFree(cu.DevicePtr(p)))
+		}
 	}
 	for _, m := range d.modules {
 		check(m.mod.Unload())

@@ -16,6 +16,12 @@ type engine struct {
 // engineFor returns the engine of a copy, or nil where the device moves the
 // bytes itself.
 func (d *Device) engineFor(c *command) *engine {
+	if c.pages != nil {
+		if c.a != 0 {
+			return &d.toDevice
+		}
+		return &d.toHost
+	}
 	dst, src := d.mem.at(c.a), d.mem.at(c.b)
 	switch {
 	case dst == nil || src == nil: // the copy itself will tell
@@ -51,24 +57,41 @@ func (b *bulk) step() (float64, bool, error) {
 		return 0, true, nil
 	}
 	b.chunk = min(max(roundUp((b.total+b.unit-1)/b.unit, minChunk), minChunk), b.d.costs.MaxChunk, b.total-b.done)
-	m := b.d.mem
-	_, dst, err := m.locate(b.c.a+b.done, b.chunk, true)
+	_, dst, err := b.destination(b.chunk)
 	if err != nil {
 		return 0, false, err
 	}
 	bytes := float64(b.chunk) * float64(dst.scale)
 	if b.c.op == cuda.OpCopy {
-		_, src, err := m.locate(b.c.b+b.done, b.chunk, false)
+		_, src, err := b.source(b.chunk)
 		if err != nil {
 			return 0, false, err
 		}
-		if dst.kind == src.kind {
+		if dst.kind == src.kind || dst.kind != cuda.PinnedMemory && src.kind != cuda.PinnedMemory {
 			bytes += float64(b.chunk) * float64(src.scale)
 		} else {
 			bytes = float64(b.chunk) * float64(max(src.scale, dst.scale))
 		}
 	}
 	return bytes, false, nil
+}
+
+// pageable stands for host memory that belongs to nobody here.
+var pageable = region{kind: cuda.PinnedMemory, scale: 1}
+
+// destination and source return the next n bytes of either side.
+func (b *bulk) destination(n uint64) ([]byte, *region, error) {
+	if b.c.pages != nil && b.c.a == 0 {
+		return b.c.pages[b.done : b.done+n], &pageable, nil
+	}
+	return b.d.mem.locate(b.c.a+b.done, n, true)
+}
+
+func (b *bulk) source(n uint64) ([]byte, *region, error) {
+	if b.c.pages != nil && b.c.b == 0 {
+		return b.c.pages[b.done : b.done+n], &pageable, nil
+	}
+	return b.d.mem.locate(b.c.b+b.done, n, false)
 }
 
 // land moves the chunk whose bytes have passed.
@@ -78,21 +101,25 @@ func (b *bulk) land() error {
 		return nil
 	}
 	m := b.d.mem
-	dst, _, err := m.locate(b.c.a+b.done, n, true)
+	dst, to, err := b.destination(n)
 	if err != nil {
 		return err
 	}
 	if b.c.op == cuda.OpCopy {
-		src, _, err := m.locate(b.c.b+b.done, n, false)
+		src, from, err := b.source(n)
 		if err != nil {
 			return err
 		}
-		m.observe(b.who, b.c.b+b.done, n, false)
+		if from != &pageable {
+			m.observe(b.who, b.c.b+b.done, n, false)
+		}
 		copy(dst, src)
 	} else {
 		fill(dst, b.c.flags, b.c.b)
 	}
-	m.observe(b.who, b.c.a+b.done, n, true)
+	if to != &pageable {
+		m.observe(b.who, b.c.a+b.done, n, true)
+	}
 	b.done += n
 	b.chunk = 0
 	return nil

@@ -55,6 +55,9 @@ type Costs struct {
 	// Alloc, AllocPinned and Free are one allocation or one release.
 	// Source: assumption.
 	Alloc, AllocPinned, Free time.Duration
+	// HostCopy is what the host takes to copy a MiB of pageable memory to memory
+	// that a copy engine can read, or back. Source: assumption, 10 GB/s.
+	HostCopy time.Duration
 	// Handle makes or destroys a stream or event; Module loads or unloads a
 	// module. Source: assumption.
 	Handle, Module time.Duration
@@ -139,6 +142,7 @@ func DefaultCosts() Costs {
 		Alloc:       10 * time.Microsecond,
 		AllocPinned: 100 * time.Microsecond,
 		Free:        10 * time.Microsecond,
+		HostCopy:    105 * time.Microsecond,
 		Handle:      2 * time.Microsecond,
 		Module:      time.Millisecond,
 
@@ -174,6 +178,7 @@ func (c *Costs) times() []namedTime {
 		{"Record", &c.Record}, {"Query", &c.Query}, {"WaitEvent", &c.WaitEvent}, {"WordOp", &c.WordOp}, {"Signal", &c.Signal},
 		{"Word", &c.Word}, {"Wake", &c.Wake}, {"BlockingWake", &c.BlockingWake},
 		{"Alloc", &c.Alloc}, {"AllocPinned", &c.AllocPinned}, {"Free", &c.Free},
+		{"HostCopy", &c.HostCopy},
 		{"Handle", &c.Handle}, {"Module", &c.Module},
 		{"LaunchLatency", &c.LaunchLatency}, {"KernelGap", &c.KernelGap}, {"KernelMin", &c.KernelMin},
 		{"CopyLatency", &c.CopyLatency}, {"CopyGap", &c.CopyGap},

@@ -111,6 +111,7 @@ func (d *Device) Info() cuda.Info {
 		MaxGrid: maxGrid, MaxBlock: maxBlock, MaxThreads: maxThreads,
 		SharedMemory: maxShared, SharedOptIn: optInShared,
 		Priorities: [2]int{leastPriority, greatestPriority}, FlushesWrites: true,
+		ConcurrentManaged: !d.mem.managed.exclusive,
 	}
 }
 
@@ -214,30 +215,7 @@ func (d *Device) AllocPinned(size uint64, o cuda.AllocOptions) (cuda.PinnedBuffe
 
 // Free frees device memory after the work that was submitted before it.
 func (d *Device) Free(p cuda.DevicePtr) error {
-	const op = "free"
-	if err := d.call(op, d.costs.Free); err != nil {
-		return err
-	}
-	r, err := d.owned(op, uint64(p), cuda.DeviceMemory)
-	if err == nil && r.ipc.foreign {
-		err = invalid(op, "%q is another process's: it is closed, not freed", r.name)
-	}
-	wait := d.drained(nil)
-	d.world.Exit()
-	if err != nil {
-		return err
-	}
-	if err := d.await(bg, op, wait, 0); err != nil {
-		return err
-	}
-	if err := d.enter(op, 0); err != nil {
-		return err
-	}
-	defer d.world.Exit()
-	if r.freed {
-		return invalid(op, "%q is freed twice at once", r.name)
-	}
-	return d.mem.release(r)
+	return d.freeAfterWork("free", uint64(p), cuda.DeviceMemory)
 }
 
 // FreePinned frees pinned memory at once.
@@ -250,6 +228,9 @@ func (d *Device) FreePinned(b cuda.PinnedBuffer) error {
 	r, err := d.owned(op, uint64(b.Device), cuda.PinnedMemory)
 	if err != nil {
 		return err
+	}
+	if r.external {
+		return invalid(op, "%q is registered, not allocated", r.name)
 	}
 	return d.mem.release(r)
 }

@@ -32,6 +32,11 @@
 // Device memory is mapped memory at addresses of its own. With
 // Options.Shareable other processes can open it: see [cuda.IPC].
 //
+// Copies from pinned memory read their source while they run; those from pageable
+// memory have read it when the call returns, those to it are over then. Managed
+// memory is one address for host and device; moving it takes no time. With
+// Options.ExclusiveManaged the host faults on it while launches are under way.
+//
 // What it leaves out: thread blocks are not placed on multiprocessors, so
 // kernels of different streams run side by side from their start and contend
 // for bandwidth alone; a kernel's time comes from the bytes it moves and from
@@ -41,7 +46,4 @@
 //
 // A capture's mode has no effect: the simulator knows no threads, and calls of
 // this interface count as relaxed.
-//
-// Not there yet, and refused with [cuda.ErrNotSupported]: managed and pageable
-// memory.
 package sim

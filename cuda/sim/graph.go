@@ -144,6 +144,9 @@ func (d *Device) submitGraph(c *cuda.Command, s *stream) error {
 	if x == nil {
 		return badHandle(c.Op.String(), "graph", c.A)
 	}
+	if err := d.forbidManaged(c.Op.String(), s); err != nil {
+		return err
+	}
 	n := s.push(c.Op)
 	n.a, n.exec, n.nodes = c.A, x.graphExec, x.from
 	if s.capture == nil {

@@ -28,6 +28,7 @@ type Memory struct {
 	named    int       // allocations so far, for their names
 	shared   *shared   // nil: other processes can not open device memory
 	opened   map[cuda.MemoryHandle]*region
+	managed  managed
 	freed    int
 	poison   bool
 	closed   bool
@@ -51,6 +52,9 @@ type region struct {
 	name  string
 	freed bool
 	ipc   ipcState
+
+	view     []byte // of managed memory: where the host sees it, if not in data
+	external bool   // it is somebody else's, registered
 }
 
 // AccessError is an access that is not wholly inside one live allocation.
@@ -98,6 +102,7 @@ func (e *AccessError) Unwrap() error { return cuda.ErrIllegalAddress }
 
 func newMemory(d *Device, o Options) (*Memory, error) {
 	m := &Memory{d: d, page: uint64(os.Getpagesize()), poison: !o.Uninitialised}
+	m.managed.exclusive, m.managed.page = o.ExclusiveManaged, m.page
 	if err := m.space.reserve(); err != nil {
 		return nil, err
 	}
@@ -118,7 +123,7 @@ func (m *Memory) close() error {
 	for _, r := range m.regions {
 		r.data, r.freed = nil, true
 	}
-	return errors.Join(m.space.close(), m.shared.close())
+	return errors.Join(m.managed.close(), m.space.close(), m.shared.close())
 }
 
 func roundUp(n, to uint64) uint64 { return (n + to - 1) / to * to }
@@ -186,6 +191,9 @@ func (m *Memory) release(r *region) error {
 	span := roundUp(r.size, m.page)
 	if err := unmap(r.at, span); err != nil {
 		return fmt.Errorf("cuda/sim: unmapping %q: %w", r.name, err)
+	}
+	if err := m.managed.drop(r, span); err != nil {
+		return fmt.Errorf("cuda/sim: giving back %q: %w", r.name, err)
 	}
 	r.data, r.freed = nil, true
 	if r.kind == cuda.DeviceMemory && !r.ipc.foreign {

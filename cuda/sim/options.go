@@ -50,6 +50,9 @@ type Options struct {
 	// the device and to the host until [Device.FlushRDMA]: the worst that
 	// hardware may do that does not order such writes.
 	NICWritesLate bool
+	// ExclusiveManaged has the host fault when it touches managed memory while
+	// launches are under way, as devices of old do: see [cuda.Managed].
+	ExclusiveManaged bool
 
 	// Ran is told of every launch, copy and fill when it is over. It runs with
 	// the machine locked: it must not block nor call into the world or the

@@ -56,5 +56,5 @@ func (d *Device) Poll(marks []cuda.Mark) error {
 			}
 		}
 	}
-	return nil
+	return d.allowManaged(op)
 }

@@ -19,6 +19,7 @@ type command struct {
 	a      uint64 // as in cuda.Command
 	b      uint64
 	c      uint64
+	pages  []byte        // the other side of a copy from or to pageable memory
 	fn     *function     // of a launch
 	exec   *graphExec    // of a graph launch
 	nodes  []*node       // of one that is captured
@@ -173,7 +174,7 @@ func (s *stream) complete() {
 	if c.op != cuda.OpRecord && c.op != cuda.OpWaitEvent {
 		s.ready = d.world.Time()
 	}
-	c.fn, c.on, c.host, c.exec, c.nodes = nil, nil, nil, nil, nil
+	c.fn, c.on, c.host, c.exec, c.nodes, c.pages = nil, nil, nil, nil, nil, nil
 	s.head = (s.head + 1) % len(s.queue)
 	s.len--
 	s.busy = false
@@ -233,7 +234,13 @@ func (c *command) String() string {
 	case cuda.OpRecord, cuda.OpWaitEvent:
 		return fmt.Sprintf("%s %#x", c.op, c.a)
 	case cuda.OpCopy:
-		return fmt.Sprintf("copy of %d bytes from %#x to %#x", c.c, c.b, c.a)
+		switch {
+		case c.pages == nil:
+			return fmt.Sprintf("copy of %d bytes from %#x to %#x", c.c, c.b, c.a)
+		case c.a != 0:
+			return fmt.Sprintf("copy of %d bytes from pageable memory to %#x", c.c, c.a)
+		}
+		return fmt.Sprintf("copy of %d bytes from %#x to pageable memory", c.c, c.b)
 	case cuda.OpFill:
 		return fmt.Sprintf("fill of %d bytes at %#x", c.c<<c.flags, c.a)
 	case cuda.OpGraph:

@@ -171,6 +171,9 @@ func (d *Device) submitLaunch(b *cuda.Batch, c *cuda.Command, s *stream) error {
 			return err
 		}
 	}
+	if err := d.forbidManaged(op, s); err != nil {
+		return err
+	}
 	n := s.push(c.Op)
 	n.fn, n.grid, n.block, n.shared = f, c.Grid, c.Block, c.Shared
 	n.args = append(n.args, arena[c.Off:c.Off+c.Len]...)

@@ -63,8 +63,8 @@ func (d *Device) await(ctx context.Context, op string, c clock.Cond, wake time.D
 	if err := d.enter(op, wake); err != nil {
 		return err
 	}
-	d.world.Exit()
-	return nil
+	defer d.world.Exit()
+	return d.allowManaged(op)
 }
 
 // SyncStream blocks until all work submitted to h has run.

@@ -31,8 +31,7 @@ func onDevice(p C.CUdeviceptr) place { return place{addr: uint64(p)} }
 
 func (p place) bytes(n C.size_t) []byte { return unsafe.Slice((*byte)(p.host), int(n)) }
 
-// copyIn puts a copy into a stream. One from or to plain host memory is done,
-// behind the stream's work, when it returns; on hardware it may be.
+// copyIn puts a copy into a stream.
 func copyIn(h C.CUstream, dst, src place, n C.size_t) C.CUresult {
 	s, r := streamOf(h)
 	if s == nil {
@@ -46,20 +45,7 @@ func copyIn(h C.CUstream, dst, src place, n C.size_t) C.CUresult {
 			b.Copy(h, cuda.DevicePtr(dst.addr), cuda.DevicePtr(src.addr), uint64(n))
 		})
 	}
-	if r := s.submit(nil); r != 0 {
-		return r
-	}
-	if err := s.c.sim.SyncStream(bg, s.sim); err != nil {
-		return result(err)
-	}
-	switch {
-	case dst.host == nil:
-		return result(s.c.sim.Write(cuda.DevicePtr(dst.addr), src.bytes(n)))
-	case src.host == nil:
-		return result(s.c.sim.Read(dst.bytes(n), cuda.DevicePtr(src.addr)))
-	}
-	copy(dst.bytes(n), src.bytes(n))
-	return 0
+	return s.copyPageable(dst, src, n)
 }
 
 // copyNow is a blocking copy: it is in the legacy stream, and over when it

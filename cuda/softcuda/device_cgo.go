@@ -167,6 +167,10 @@ func doDeviceGetAttribute(value *C.int, attribute C.int, device C.CUdevice) C.CU
 		v = i.Capability[attribute-75]
 	case 78, 116, 117: // stream priorities, GPUDirect RDMA, its flush from the host
 		v = 1
+	case 89: // the host may touch managed memory while the device works
+		if i.ConcurrentManaged {
+			v = 1
+		}
 	case 118: // what a NIC writes is visible to all at once, or not until flushed
 		if v = 200; d.o.NICWritesLate {
 			v = 0

@@ -491,6 +491,30 @@ func kvg_soft_cuMemHostGetDevicePointer_v2(p_device *C.CUdeviceptr, p_host unsaf
 	return doMemHostGetDevicePointerV2(p_device, p_host, p_flags)
 }
 
+//export kvg_soft_cuMemAllocManaged
+func kvg_soft_cuMemAllocManaged(p_ptr *C.CUdeviceptr, p_size C.size_t, p_flags C.uint) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemAllocManaged(p_ptr, p_size, p_flags)
+}
+
+//export kvg_soft_cuMemHostRegister_v2
+func kvg_soft_cuMemHostRegister_v2(p_host unsafe.Pointer, p_size C.size_t, p_flags C.uint) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemHostRegisterV2(p_host, p_size, p_flags)
+}
+
+//export kvg_soft_cuMemHostUnregister
+func kvg_soft_cuMemHostUnregister(p_host unsafe.Pointer) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemHostUnregister(p_host)
+}
+
 //export kvg_soft_cuMemAllocHost_v2
 func kvg_soft_cuMemAllocHost_v2(p_ptr *unsafe.Pointer, p_size C.size_t) C.CUresult {
 	if r := forbidden(); r != 0 {

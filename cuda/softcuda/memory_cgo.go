@@ -22,18 +22,24 @@ type allocation struct {
 	base uint64
 	size uint64
 	kind cuda.MemoryKind
-	host []byte // of pinned memory
+	host []byte // of pinned and managed memory
 
 	opened     bool // it is another process's
 	virtual    bool // of the virtual memory functions: see [Device.MakeVirtual]
 	syncMemops bool // the attribute
+	registered bool // host memory of somebody else's
 }
 
 func (a allocation) release() error {
 	if a.opened {
 		return a.closeAll()
 	}
-	if a.kind == cuda.PinnedMemory {
+	switch {
+	case a.registered:
+		return a.c.sim.UnregisterHost(cuda.PinnedBuffer{Host: a.host, Device: cuda.DevicePtr(a.base)})
+	case a.kind == cuda.ManagedMemory:
+		return a.c.sim.FreeManaged(cuda.ManagedBuffer{Host: a.host, Device: cuda.DevicePtr(a.base)})
+	case a.kind == cuda.PinnedMemory:
 		return a.c.sim.FreePinned(cuda.PinnedBuffer{Host: a.host, Device: cuda.DevicePtr(a.base)})
 	}
 	return a.c.sim.Free(cuda.DevicePtr(a.base))
@@ -148,7 +154,10 @@ func doMemFreeV2(p C.CUdeviceptr) C.CUresult {
 
 func free(p uint64, kind cuda.MemoryKind) C.CUresult {
 	a, ok := find(p)
-	if !ok || a.base != p || a.kind != kind || a.opened {
+	if kind == cuda.DeviceMemory && a.kind == cuda.ManagedMemory {
+		kind = a.kind
+	}
+	if !ok || a.base != p || a.kind != kind || a.opened || a.registered {
 		return fail(cuda.ErrInvalidValue)
 	}
 	if err := a.release(); err != nil {
@@ -286,7 +295,7 @@ func pointerAttribute(value unsafe.Pointer, attribute int, p uint64, a allocatio
 			set64(p)
 		}
 	case 4: // host pointer
-		if set64(0); c != nil && a.kind == cuda.PinnedMemory {
+		if set64(0); c != nil && a.kind != cuda.DeviceMemory {
 			set64(p)
 		}
 	case 6: // synchronous memory operations
@@ -296,6 +305,9 @@ func pointerAttribute(value unsafe.Pointer, attribute int, p uint64, a allocatio
 		}
 	case 8: // managed
 		*(*uint8)(value) = 0
+		if c != nil && a.kind == cuda.ManagedMemory {
+			*(*uint8)(value) = 1
+		}
 	case 9: // device
 		if set32(^uint32(0)); c != nil {
 			set32(uint32(c.device.ordinal))

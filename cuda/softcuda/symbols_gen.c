@@ -66,6 +66,9 @@ extern CUresult kvg_soft_cuMemFree_v2(CUdeviceptr ptr);
 extern CUresult kvg_soft_cuMemHostAlloc(void **ptr, size_t size, unsigned int flags);
 extern CUresult kvg_soft_cuMemFreeHost(void *ptr);
 extern CUresult kvg_soft_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags);
+extern CUresult kvg_soft_cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags);
+extern CUresult kvg_soft_cuMemHostRegister_v2(void *host, size_t size, unsigned int flags);
+extern CUresult kvg_soft_cuMemHostUnregister(void *host);
 extern CUresult kvg_soft_cuMemAllocHost_v2(void **ptr, size_t size);
 extern CUresult kvg_soft_cuMemGetInfo_v2(size_t *free, size_t *total);
 extern CUresult kvg_soft_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
@@ -145,7 +148,6 @@ CUresult kvg_soft_cuGraphDestroyNode(void) { return 801; }
 CUresult kvg_soft_cuGraphGetEdges(void) { return 801; }
 CUresult kvg_soft_cuLinkAddFile_v2(void) { return 801; }
 CUresult kvg_soft_cuMemAdvise(void) { return 801; }
-CUresult kvg_soft_cuMemAllocManaged(void) { return 801; }
 CUresult kvg_soft_cuMemAllocPitch_v2(void) { return 801; }
 CUresult kvg_soft_cuMemPrefetchAsync(void) { return 801; }
 CUresult kvg_soft_cuMemcpy2DAsync_v2(void) { return 801; }
@@ -265,6 +267,9 @@ static const struct {
 	{"cuMemHostAlloc", (void *)kvg_soft_cuMemHostAlloc},
 	{"cuMemFreeHost", (void *)kvg_soft_cuMemFreeHost},
 	{"cuMemHostGetDevicePointer_v2", (void *)kvg_soft_cuMemHostGetDevicePointer_v2},
+	{"cuMemAllocManaged", (void *)kvg_soft_cuMemAllocManaged},
+	{"cuMemHostRegister_v2", (void *)kvg_soft_cuMemHostRegister_v2},
+	{"cuMemHostUnregister", (void *)kvg_soft_cuMemHostUnregister},
 	{"cuMemAllocHost_v2", (void *)kvg_soft_cuMemAllocHost_v2},
 	{"cuMemGetInfo_v2", (void *)kvg_soft_cuMemGetInfo_v2},
 	{"cuMemGetAddressRange_v2", (void *)kvg_soft_cuMemGetAddressRange_v2},
@@ -344,7 +349,6 @@ static const struct {
 	{"cuGraphGetEdges", (void *)kvg_soft_cuGraphGetEdges},
 	{"cuLinkAddFile_v2", (void *)kvg_soft_cuLinkAddFile_v2},
 	{"cuMemAdvise", (void *)kvg_soft_cuMemAdvise},
-	{"cuMemAllocManaged", (void *)kvg_soft_cuMemAllocManaged},
 	{"cuMemAllocPitch_v2", (void *)kvg_soft_cuMemAllocPitch_v2},
 	{"cuMemPrefetchAsync", (void *)kvg_soft_cuMemPrefetchAsync},
 	{"cuMemcpy2DAsync_v2", (void *)kvg_soft_cuMemcpy2DAsync_v2},

@@ -205,6 +205,15 @@ CUresult cuMemFreeHost(void *ptr) { return kvg_soft_cuMemFreeHost(ptr); }
 extern CUresult kvg_soft_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags);
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags) { return kvg_soft_cuMemHostGetDevicePointer_v2(device, host, flags); }
 
+extern CUresult kvg_soft_cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags);
+CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags) { return kvg_soft_cuMemAllocManaged(ptr, size, flags); }
+
+extern CUresult kvg_soft_cuMemHostRegister_v2(void *host, size_t size, unsigned int flags);
+CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags) { return kvg_soft_cuMemHostRegister_v2(host, size, flags); }
+
+extern CUresult kvg_soft_cuMemHostUnregister(void *host);
+CUresult cuMemHostUnregister(void *host) { return kvg_soft_cuMemHostUnregister(host); }
+
 extern CUresult kvg_soft_cuMemAllocHost_v2(void **ptr, size_t size);
 CUresult cuMemAllocHost_v2(void **ptr, size_t size) { return kvg_soft_cuMemAllocHost_v2(ptr, size); }
 
@@ -441,9 +450,6 @@ CUresult cuLinkAddFile_v2(void) { return kvg_soft_cuLinkAddFile_v2(); }
 
 extern CUresult kvg_soft_cuMemAdvise(void);
 CUresult cuMemAdvise(void) { return kvg_soft_cuMemAdvise(); }
-
-extern CUresult kvg_soft_cuMemAllocManaged(void);
-CUresult cuMemAllocManaged(void) { return kvg_soft_cuMemAllocManaged(); }
 
 extern CUresult kvg_soft_cuMemAllocPitch_v2(void);
 CUresult cuMemAllocPitch_v2(void) { return kvg_soft_cuMemAllocPitch_v2(); }

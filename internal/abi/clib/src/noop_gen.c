@@ -265,6 +265,18 @@ CUresult cuMemFreeHost(void *ptr) { return noop_cuMemFreeHost(ptr); }
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags) { return noop_cuMemHostGetDevicePointer_v2(device, host, flags); }
 #endif
 
+#ifndef KVG_WITHOUT_cuMemAllocManaged
+CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemHostRegister_v2
+CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags) { return 0; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemHostUnregister
+CUresult cuMemHostUnregister(void *host) { return 0; }
+#endif
+
 #ifndef KVG_WITHOUT_cuMemAllocHost_v2
 CUresult cuMemAllocHost_v2(void **ptr, size_t size) { return 0; }
 #endif
@@ -579,10 +591,6 @@ CUresult cuLinkAddFile_v2(void) { return 0; }
 
 #ifndef KVG_WITHOUT_cuMemAdvise
 CUresult cuMemAdvise(void) { return 0; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemAllocManaged
-CUresult cuMemAllocManaged(void) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_cuMemAllocPitch_v2

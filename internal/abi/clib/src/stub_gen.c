@@ -263,6 +263,18 @@ CUresult cuMemFreeHost(void *ptr) { return 34; }
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags) { return 34; }
 #endif
 
+#ifndef KVG_WITHOUT_cuMemAllocManaged
+CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags) { return 34; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemHostRegister_v2
+CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags) { return 34; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemHostUnregister
+CUresult cuMemHostUnregister(void *host) { return 34; }
+#endif
+
 #ifndef KVG_WITHOUT_cuMemAllocHost_v2
 CUresult cuMemAllocHost_v2(void **ptr, size_t size) { return 34; }
 #endif
@@ -577,10 +589,6 @@ CUresult cuLinkAddFile_v2(void) { return 34; }
 
 #ifndef KVG_WITHOUT_cuMemAdvise
 CUresult cuMemAdvise(void) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemAllocManaged
-CUresult cuMemAllocManaged(void) { return 34; }
 #endif
 
 #ifndef KVG_WITHOUT_cuMemAllocPitch_v2
