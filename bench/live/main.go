@@ -16,11 +16,12 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/auto"
 	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/nixl"
 )
 
 func main() {
 	if nic.Asked() {
-		err := nic.Serve(func(o sim.Options) (cuda.Device, error) { return openDevice(nil, o) })
+		err := nic.Serve(func(slow float64) (cuda.Device, error) { return openDevice(nil, slow) })
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "live: the NIC's process:", err)
 			os.Exit(1)
@@ -34,11 +35,11 @@ func main() {
 }
 
 // openDevice opens the device at hand, and says on w what it is.
-func openDevice(w io.Writer, o sim.Options) (cuda.Device, error) {
-	return auto.Open(w, auto.Options{Sim: o})
+func openDevice(w io.Writer, slow float64) (cuda.Device, error) {
+	return auto.Open(w, auto.Options{Sim: sim.Options{Real: true, Slow: slow, SMs: simulatedSMs, Shareable: true}})
 }
 
-func run(ctx context.Context, args []string, out, errs io.Writer, open func(io.Writer, sim.Options) (cuda.Device, error)) int {
+func run(ctx context.Context, args []string, out, errs io.Writer, open func(w io.Writer, slow float64) (cuda.Device, error)) int {
 	o, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -52,12 +53,15 @@ func run(ctx context.Context, args []string, out, errs io.Writer, open func(io.W
 	if o.json {
 		said = errs // what goes to out is JSON only
 	}
-	dev, err := open(said, simOptions(o))
+	dev, err := open(said, o.slow)
 	if err != nil {
 		fmt.Fprintln(errs, "live:", err)
 		return 1
 	}
-	status := o.live(ctx, dev, said, out, errs)
+	status, busy := o.live(ctx, dev, said, out, errs)
+	if busy {
+		return status // something may still write to the device's memory
+	}
 	if err := dev.Close(); err != nil && status == 0 {
 		fmt.Fprintln(errs, "live:", err)
 		return 1
@@ -65,25 +69,27 @@ func run(ctx context.Context, args []string, out, errs io.Writer, open func(io.W
 	return status
 }
 
-// live measures on an open device.
-func (o options) live(ctx context.Context, dev cuda.Device, said, out, errs io.Writer) int {
+// live measures on an open device. busy says that the device can not be closed.
+func (o options) live(ctx context.Context, dev cuda.Device, said, out, errs io.Writer) (status int, busy bool) {
 	cfg := o.config(dev.Info().Simulated)
 	if err := cfg.Check(); err != nil {
 		fmt.Fprintln(errs, "live:", err)
-		return 2
+		return 2, false
 	}
-	m, err := decode.Open(ctx, dev, o.nic, cfg)
+	m, err := decode.Open(ctx, dev, cfg, o.nic, o.slow)
 	if err != nil {
-		fmt.Fprintln(errs, "live:", err)
-		return 1
+		fmt.Fprintln(errs, "live:", oneLine(err))
+		return 1, errors.Is(err, nixl.ErrBusy)
 	}
 	s := newSummary(o, cfg, dev.Info(), m.NIC())
 	s.head(said)
 	failed := errors.Join(s.measure(ctx, m), m.Close())
+	busy = errors.Is(failed, nixl.ErrBusy)
 	if failed == nil {
 		failed = s.judge()
 	}
 	if failed != nil {
+		failed = oneLine(failed)
 		s.Failure = failed.Error()
 	}
 	if o.json {
@@ -92,13 +98,13 @@ func (o options) live(ctx context.Context, dev cuda.Device, said, out, errs io.W
 		err = s.table(out)
 	}
 	if failed = errors.Join(failed, err); failed != nil {
-		fmt.Fprintln(errs, "live:", failed)
-		return 1
+		fmt.Fprintln(errs, "live:", oneLine(failed))
+		return 1, busy
 	}
 	if note := s.unshown(); note != "" {
 		fmt.Fprintln(said, note)
 	}
-	return 0
+	return 0, false
 }
 
 // measure runs the rounds; those of the modes take turns.
@@ -107,7 +113,7 @@ func (s *summary) measure(ctx context.Context, m *decode.Machine) error {
 		for i, mode := range s.o.modes {
 			r, err := m.Round(ctx, mode, s.o.time/durations(s.o.rounds))
 			if err != nil {
-				return fmt.Errorf("%v: %w", mode, oneLine(err))
+				return fmt.Errorf("%v: %w", mode, err)
 			}
 			s.add(i, r)
 		}
@@ -116,9 +122,7 @@ func (s *summary) measure(ctx context.Context, m *decode.Machine) error {
 }
 
 // oneLine is an error whose causes are not on lines of their own.
-func oneLine(err error) error {
-	return &flat{err}
-}
+func oneLine(err error) error { return &flat{err} }
 
 type flat struct{ error }
 

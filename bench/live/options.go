@@ -10,7 +10,6 @@ import (
 
 	"github.com/kvgate/kvgate/bench/live/decode"
 	"github.com/kvgate/kvgate/bench/live/nic"
-	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
 )
@@ -19,7 +18,7 @@ const usage = `usage: live [flags]
   -nic k        nixl, ipc, copy, or auto: the first of them that can be had (auto)
   -for d        time for each mode, all its rounds together (10s)
   -rounds n     of each mode; the modes take turns (3)
-  -mode name    one mode instead of all
+  -mode names   these modes instead of all, with commas between
   -step d       what the stand-in for the forward pass takes (5ms)
   -requests n   decoded at the same time (32; on a simulated device 6)
   -prompt n     blocks of a prompt (16; 4)
@@ -52,10 +51,6 @@ var (
 // simulatedSMs is how many multiprocessors a simulated device has: each is a
 // thread block to interpret.
 const simulatedSMs = 4
-
-func simOptions(o options) sim.Options {
-	return sim.Options{Real: true, Slow: o.slow, SMs: simulatedSMs}
-}
 
 // config is what an engine is to do on a device.
 func (o *options) config(simulated bool) decode.Config {
@@ -130,15 +125,24 @@ func parse(args []string) (options, error) {
 	}
 	o.modes = core.Modes()
 	if *mode != "" {
-		m, err := core.ParseMode(*mode)
-		if err != nil {
-			var names []string
-			for _, m := range core.Modes() {
-				names = append(names, m.String())
+		o.modes = nil
+		for name := range strings.SplitSeq(*mode, ",") {
+			m, err := core.ParseMode(name)
+			if err != nil {
+				return o, fmt.Errorf("-mode %q: want one of %s", name, strings.Join(names(core.Modes()), ", "))
 			}
-			return o, fmt.Errorf("-mode %q: want one of %s", *mode, strings.Join(names, ", "))
+			if slices.Contains(o.modes, m) {
+				return o, fmt.Errorf("-mode %s: twice", name)
+			}
+			o.modes = append(o.modes, m)
 		}
-		o.modes = []loadgate.Mode{m}
 	}
 	return o, nil
+}
+
+func names(modes []loadgate.Mode) (out []string) {
+	for _, m := range modes {
+		out = append(out, m.String())
+	}
+	return out
 }

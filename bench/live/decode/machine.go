@@ -13,6 +13,7 @@ import (
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/layout"
+	"github.com/kvgate/kvgate/nixl"
 	"github.com/kvgate/kvgate/stream"
 )
 
@@ -38,8 +39,9 @@ type Machine struct {
 	requests uint32
 }
 
-// Open makes a machine of a device, with a NIC of the kind.
-func Open(ctx context.Context, dev cuda.Device, kind string, cfg Config) (m *Machine, err error) {
+// Open makes a machine of a device, with a NIC of the kind. A simulated device is
+// slow times as slow as its model.
+func Open(ctx context.Context, dev cuda.Device, cfg Config, kind string, slow float64) (m *Machine, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -47,13 +49,15 @@ func Open(ctx context.Context, dev cuda.Device, kind string, cfg Config) (m *Mac
 	var watched cuda.Device
 	m.dev, watched = count(dev)
 	m.reg = event.NewRegistry(watched)
-	if err := m.build(ctx, dev, kind); err != nil {
+	if err := m.build(ctx, dev, kind, slow); errors.Is(err, nixl.ErrBusy) {
+		return nil, err // see Close
+	} else if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
 
-func (m *Machine) build(ctx context.Context, dev cuda.Device, kind string) (err error) {
+func (m *Machine) build(ctx context.Context, dev cuda.Device, kind string, slow float64) (err error) {
 	c := &m.cfg
 	if m.set, err = kernels.Load(m.reg.Device()); err != nil {
 		return err
@@ -84,21 +88,26 @@ func (m *Machine) build(ctx context.Context, dev cuda.Device, kind string) (err 
 			return err
 		}
 	}
-	m.nic, err = nic.Open(ctx, kind, nic.Options{Device: dev, Base: m.cache.Ptr(), Size: m.cache.Size(), Prompts: c.prompts()})
+	m.nic, err = nic.Open(ctx, kind, nic.Options{Device: dev, Base: m.cache.Ptr(), Size: m.cache.Size(), Slow: slow, Prompts: c.prompts()})
 	return err
 }
 
 // NIC returns the machine's NIC.
 func (m *Machine) NIC() *nic.NIC { return m.nic }
 
-// Close ends the machine, though not its device.
+// Close ends the machine, though not its device. Where that fails with
+// [nixl.ErrBusy], a transfer is under way that may never end: the device's memory
+// must stay as it is.
 func (m *Machine) Close() error {
 	errs := []error{m.reg.Device().Sync(context.Background())}
 	if _, err := m.reg.Poll(); err != nil {
 		errs = append(errs, err)
 	}
 	if m.nic != nil {
-		errs = append(errs, m.nic.Close())
+		if err := m.nic.Close(); err != nil {
+			// What the NIC may still write to is left to the end of the process.
+			return errors.Join(append(errs, err)...)
+		}
 	}
 	if m.staging != nil {
 		errs = append(errs, m.staging.Close())

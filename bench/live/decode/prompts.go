@@ -16,7 +16,7 @@ type prompt struct {
 // feeder has prompts prepared, ahead of the engine and beside it.
 type feeder struct {
 	m    *Machine
-	stop context.CancelCauseFunc
+	stop chan struct{}
 	done chan struct{}
 
 	mu    sync.Mutex
@@ -26,9 +26,9 @@ type feeder struct {
 	more  chan struct{} // of capacity 1: a slot is free
 }
 
+// newFeeder starts a feeder; ctx ends the wait for a prompt.
 func newFeeder(ctx context.Context, m *Machine) *feeder {
-	ctx, stop := context.WithCancelCause(ctx)
-	f := &feeder{m: m, stop: stop, done: make(chan struct{}), more: make(chan struct{}, 1)}
+	f := &feeder{m: m, stop: make(chan struct{}), done: make(chan struct{}), more: make(chan struct{}, 1)}
 	for i := range slots {
 		f.free = append(f.free, i)
 	}
@@ -38,12 +38,17 @@ func newFeeder(ctx context.Context, m *Machine) *feeder {
 
 func (f *feeder) run(ctx context.Context) {
 	defer close(f.done)
-	for ctx.Err() == nil {
+	for {
+		select {
+		case <-f.stop:
+			return
+		default:
+		}
 		slot, ok := f.takeSlot()
 		if !ok {
 			select {
 			case <-f.more:
-			case <-ctx.Done():
+			case <-f.stop:
 			}
 			continue
 		}
@@ -52,15 +57,12 @@ func (f *feeder) run(ctx context.Context) {
 			err = f.m.nic.Prepare(ctx, slot, id)
 		}
 		f.mu.Lock()
-		f.ready = append(f.ready, prompt{slot, id})
-		if err != nil && ctx.Err() == nil {
-			f.err = err
-		}
+		f.ready, f.err = append(f.ready, prompt{slot, id}), err
 		f.mu.Unlock()
+		f.m.clk.Notify()
 		if err != nil {
 			return
 		}
-		f.m.clk.Notify()
 	}
 }
 
@@ -107,8 +109,8 @@ func (f *feeder) giveBack(slot int) {
 	}
 }
 
-// close ends the feeder. Slots are as they are.
+// close ends the feeder. No prompt is being prepared any more, unless ctx ended.
 func (f *feeder) close() {
-	f.stop(nil)
+	close(f.stop)
 	<-f.done
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/kvgate/kvgate/event"
@@ -26,8 +27,9 @@ type request struct {
 	tokens int // that have a slot written, by steps in flight too
 	last   int // tokens at its end
 	ticket *loadgate.Ticket
-	used   int    // blocks that a step has looked at, so far
-	wrong  []bool // blocks
+	asked  time.Duration // by the wall
+	used   int           // blocks that a step has looked at, so far
+	wrong  []bool        // blocks
 	bad    bool
 }
 
@@ -41,7 +43,8 @@ type round struct {
 	rand    *rand.Rand
 	loading []*request
 	running []*request
-	flight  []*step // oldest first
+	flight  []*step      // oldest first
+	asked   atomic.Int64 // when the oldest load was, by the wall; 0: there is none
 	holders []loadgate.Holder
 }
 
@@ -63,8 +66,13 @@ type use struct {
 // Round decodes in one mode, for d of the wall's time. What it returns with an
 // error counts for nothing.
 func (m *Machine) Round(ctx context.Context, mode loadgate.Mode, d time.Duration) (res Round, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	r := &round{Machine: m, rand: rand.New(rand.NewPCG(m.cfg.Seed, uint64(m.steps)))}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() {
+		cancel(nil)
+		err = errors.Join(err, r.close())
+	}()
+	m.wall.Go("watchdog", func() { r.watch(ctx, cancel) })
 	r.gate, err = loadgate.New(m.reg, m.set, loadgate.Options{Mode: mode, Compute: m.compute, Agent: m.nic.Agent,
 		Pools: []loadgate.PoolOptions{{Name: "kv", Table: m.table, NeedsZero: true}}, Listener: r.listener()})
 	if err != nil {
@@ -86,8 +94,8 @@ func (m *Machine) Round(ctx context.Context, mode loadgate.Mode, d time.Duration
 // end.
 func (r *round) decode(ctx context.Context, until time.Duration) error {
 	for r.wall.Now() < until {
-		if err := errors.Join(ctx.Err(), r.nic.Err()); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if len(r.flight) == ahead {
 			if err := r.process(ctx); err != nil {
@@ -141,6 +149,7 @@ func (r *round) arrived() error {
 	}
 	clear(r.loading[n:])
 	r.loading = r.loading[:n]
+	r.oldest()
 	return nil
 }
 
@@ -304,7 +313,9 @@ func (r *round) load(q *request) error {
 	}
 	r.Loads++
 	r.LoadedBytes += uint64(len(q.blocks)) * r.cfg.BlockBytes()
+	q.asked = r.wall.Now()
 	r.loading = append(r.loading, q)
+	r.oldest()
 	return nil
 }
 
@@ -331,6 +342,32 @@ func (r *round) waitLoad(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// loadLimit is how long a load may take.
+const loadLimit = 30 * time.Second
+
+// oldest notes for the watchdog when the oldest load was asked for.
+func (r *round) oldest() {
+	at := time.Duration(0)
+	if len(r.loading) > 0 {
+		at = max(r.loading[0].asked, 1)
+	}
+	r.asked.Store(int64(at))
+}
+
+// watch ends the round when the NIC's other end is gone, or a load does not come:
+// not every transport tells of either.
+func (r *round) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	const every = 50 * time.Millisecond
+	for r.wall.Sleep(ctx, every) == nil {
+		if err := r.nic.Err(); err != nil {
+			cancel(err)
+		}
+		if at := time.Duration(r.asked.Load()); at != 0 && r.wall.Now() > at+loadLimit {
+			cancel(fmt.Errorf("a load has not come for %v", loadLimit))
+		}
+	}
 }
 
 // giveUp is how long the gate may take to end after an error.

@@ -25,6 +25,8 @@ type carrier interface {
 	post(s *nixl.Spec) (flight, error)
 	// activity is [nixl.Agent]'s.
 	activity() uint64
+	// gone reports that nothing moves any more, whatever is in flight.
+	gone() bool
 }
 
 // flight is a posted transfer.
@@ -93,7 +95,7 @@ func (a *agent) NewTransfer(s nixl.Spec) (nixl.Transfer, error) {
 func (a *agent) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.inFlight > 0 {
+	if a.inFlight > 0 && !a.carrier.gone() {
 		return &nixl.Error{Op: "close", Err: nixl.ErrBusy, Detail: "agent"}
 	}
 	a.closed = true

@@ -65,6 +65,7 @@ type Options struct {
 	Device cuda.Device
 	Base   cuda.DevicePtr // an allocation of the device, of at least a prompt
 	Size   uint64
+	Slow   float64 // how much slower than its model a simulated device is
 	Prompts
 }
 
@@ -111,7 +112,7 @@ func Open(ctx context.Context, kind string, o Options) (*NIC, error) {
 		case ctx.Err() != nil || errors.As(err, &busy):
 			return nil, err
 		}
-		skipped = append(skipped, Skip{k, strings.TrimPrefix(err.Error(), "nic "+k+": ")})
+		skipped = append(skipped, Skip{k, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "nic "+k+": "), "\n", "; ")})
 	}
 	var why []error
 	for _, s := range skipped {
@@ -134,6 +135,7 @@ func open(ctx context.Context, kind string, o Options) (*NIC, error) {
 		return nil, fmt.Errorf("nic: no kind %q", kind)
 	}
 	if err == nil {
+		n.pulse()
 		err = n.probe(ctx)
 	}
 	if err != nil {
@@ -198,6 +200,30 @@ func (n *NIC) Close() error {
 }
 
 func (n *NIC) onClose(fn func() error) { n.closers = append(n.closers, fn) }
+
+// pulse has waits on a simulated device's clock look again as time goes by: that
+// clock wakes them when the device does something, which a NIC's end is not.
+func (n *NIC) pulse() {
+	if n.o.Device.Info().Backend != "sim" {
+		return
+	}
+	ctx, stop := context.WithCancelCause(context.Background())
+	wall, clk := clock.Wall(), n.o.Device.Clock()
+	ended := make(chan struct{})
+	wall.Go("pulse of the NIC", func() {
+		defer close(ended)
+		for wall.Sleep(ctx, pulseEvery) == nil {
+			clk.Notify()
+		}
+	})
+	n.onClose(func() error {
+		stop(nil)
+		<-ended
+		return nil
+	})
+}
+
+const pulseEvery = 200 * time.Microsecond
 
 // probeLimit is how long the first prompt may take to come.
 const probeLimit = 20 * time.Second

@@ -18,25 +18,26 @@ import (
 // Limits of how long the other process may take.
 const (
 	startLimit = 60 * time.Second // to start, a device of its own included
-	endLimit   = 20 * time.Second
+	endLimit   = 10 * time.Second
 )
 
 // process is the process at the other end.
 type process struct {
-	wall clock.Clock
-	clk  clock.Clock // the device's: its waits are told of news
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	news atomic.Uint64
+	wall     clock.Clock
+	patience time.Duration // how long it may take to end
+	clk      clock.Clock   // the device's: its waits are told of news
+	cmd      *exec.Cmd
+	in       io.WriteCloser
+	news     atomic.Uint64
 
 	first chan answer
 	ended chan struct{} // closed when cause is set
 
-	mu     sync.Mutex
-	enc    *gob.Encoder
-	last   uint64
-	orders map[uint64]*sent
-	cause  error
+	mu      sync.Mutex
+	enc     *gob.Encoder
+	orderID uint64
+	orders  map[uint64]*sent
+	cause   error
 }
 
 // sent is an order that was given.
@@ -48,7 +49,7 @@ type sent struct {
 // startProcess starts this program anew as the other end, and waits for its
 // answer.
 func startProcess(ctx context.Context, clk clock.Clock, h hello) (*process, answer, error) {
-	p := &process{wall: clock.Wall(), clk: clk, first: make(chan answer, 1), ended: make(chan struct{}), orders: map[uint64]*sent{}}
+	p := &process{wall: clock.Wall(), patience: endLimit, clk: clk, first: make(chan answer, 1), ended: make(chan struct{}), orders: map[uint64]*sent{}}
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, answer{}, err
@@ -170,8 +171,8 @@ func (p *process) order(o order) (*sent, error) {
 	if p.cause != nil {
 		return nil, p.cause
 	}
-	p.last++
-	o.ID = p.last
+	p.orderID++
+	o.ID = p.orderID
 	s := &sent{done: make(chan struct{})}
 	p.orders[o.ID] = s
 	if err := p.enc.Encode(o); err != nil {
@@ -197,11 +198,11 @@ func (p *process) prepare(ctx context.Context, slot int, request uint32) error {
 
 // close ends the process, and kills it where it does not end by itself.
 func (p *process) close() error {
-	err := p.in.Close()
-	if p.err() != nil {
-		return p.cause // it ended before its time
+	if cause := p.err(); cause != nil { // before its time
+		return errors.Join(cause, p.in.Close())
 	}
-	if late := p.wait(context.Background(), "end", endLimit, func() bool { return false }); late != nil {
+	err := p.in.Close()
+	if late := p.wait(context.Background(), "end", p.patience, func() bool { return false }); late != nil {
 		err = errors.Join(late, p.cmd.Process.Kill())
 		<-p.ended
 		return err

@@ -1,6 +1,6 @@
 package nic
 
-import "github.com/kvgate/kvgate/cuda/sim"
+import "github.com/kvgate/kvgate/cuda"
 
 // The two processes talk gob: one hello and one answer to it, and then orders
 // and, in any order, a report for each. The end of its standard input ends the
@@ -9,8 +9,10 @@ import "github.com/kvgate/kvgate/cuda/sim"
 type hello struct {
 	Kind string
 	Prompts
-	Simulated bool    // the memory to write to is host memory
-	Slow      float64 // of a simulated device
+	Simulated bool              // NIXL: the device has host memory
+	Slow      float64           // IPC: of a simulated device
+	Handle    cuda.MemoryHandle // IPC: of the memory to write to
+	Size      uint64            // IPC: of that
 }
 
 type answer struct {
@@ -21,7 +23,7 @@ type answer struct {
 }
 
 // order is for a prompt to be put into a slot, or for copies; offsets in Runs
-// are from the begin of the target.
+// are from the beginning of the memory to write to.
 type order struct {
 	ID      uint64
 	Prepare bool
@@ -33,9 +35,4 @@ type order struct {
 type report struct {
 	ID  uint64
 	Err string
-}
-
-// Simulator returns the options of the simulated device, for whoever opens one.
-func (h *hello) simulator() sim.Options {
-	return sim.Options{Real: true, Slow: h.Slow}
 }

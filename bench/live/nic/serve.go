@@ -9,19 +9,20 @@ import (
 	"sync"
 
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/internal/clock"
 )
 
-// OpenDevice opens the device that this process works with, a simulated one with
-// the options.
-type OpenDevice func(sim.Options) (cuda.Device, error)
+// OpenDevice opens the device that a process works with, on the wall clock: a
+// simulated one so many times as slow as its model.
+type OpenDevice func(slow float64) (cuda.Device, error)
 
 // server is the other end, in a process of its own.
 type server struct {
 	hello
 	open    OpenDevice
 	store   store
+	engine  *engine        // IPC
+	target  cuda.DevicePtr // IPC: the memory to write to, as it is here
 	dev     cuda.Device
 	clk     clock.Clock
 	closers []func() error
@@ -122,7 +123,7 @@ func (s *server) onClose(fn func() error) { s.closers = append(s.closers, fn) }
 
 // openDevice opens a device for the server to work with.
 func (s *server) openDevice() (err error) {
-	if s.dev, err = s.open(s.simulator()); err != nil {
+	if s.dev, err = s.open(s.Slow); err != nil {
 		return fmt.Errorf("its own device: %w", err)
 	}
 	s.onClose(s.dev.Close)
