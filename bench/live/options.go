@@ -16,7 +16,8 @@ import (
 
 const usage = `usage: live [flags]
   -nic k        nixl, ipc, copy, or auto: the first of them that can be had (auto)
-  -for d        time for each mode, all its rounds together (10s)
+  -for d        time for each mode, all its rounds together (10s); a round has
+                30 steps at least
   -rounds n     of each mode; the modes take turns (3)
   -mode names   these modes instead of all, with commas between
   -step d       what the stand-in for the forward pass takes (5ms)

@@ -36,7 +36,7 @@ type meter struct {
 	open     bool          // the window is
 	shut     bool          // it was, for good
 	from     time.Duration // when it was opened
-	latest   time.Duration // when it is at the latest
+	latest   time.Duration // when it is at the latest, by the wall
 	lastEnd  time.Duration
 	follows  bool // the next step follows that
 	crossed0 crossings
@@ -59,7 +59,7 @@ func (r *round) over(batch int) {
 			r.StepTimes = append(r.StepTimes, now-r.lastEnd)
 		}
 		r.Span = now - r.from
-	case !r.shut && (batch == r.cfg.Requests || now >= r.latest):
+	case !r.shut && (batch == r.cfg.Requests || r.wall.Now() >= r.latest):
 		r.open, r.from, r.crossed0 = true, now, r.crossings()
 	}
 	r.lastEnd, r.follows = now, true

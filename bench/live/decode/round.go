@@ -63,8 +63,15 @@ type use struct {
 	block int
 }
 
-// Round decodes in one mode, for d of the wall's time. What it returns with an
-// error counts for nothing.
+// A round makes at least so many steps that count, on however slow a machine,
+// unless that takes so much longer than it was to be.
+const (
+	leastSteps = 30
+	mostExtra  = 30 * time.Second
+)
+
+// Round decodes in one mode, for d of the wall's time and at least 30 steps. What
+// it returns with an error counts for nothing.
 func (m *Machine) Round(ctx context.Context, mode loadgate.Mode, d time.Duration) (res Round, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &round{Machine: m, rand: rand.New(rand.NewPCG(m.cfg.Seed, uint64(m.steps)))}
@@ -82,7 +89,7 @@ func (m *Machine) Round(ctx context.Context, mode loadgate.Mode, d time.Duration
 		return res, err
 	}
 	r.feeder = newFeeder(ctx, m)
-	r.latest = m.clk.Now() + d/2
+	r.latest = m.wall.Now() + d/2
 	if err := r.decode(ctx, m.wall.Now()+d); err != nil {
 		return res, err
 	}
@@ -93,7 +100,7 @@ func (m *Machine) Round(ctx context.Context, mode loadgate.Mode, d time.Duration
 // decode runs steps until a time of the wall's, and lets everything come to its
 // end.
 func (r *round) decode(ctx context.Context, until time.Duration) error {
-	for r.wall.Now() < until {
+	for r.wall.Now() < until || r.Steps < leastSteps && r.wall.Now() < until+mostExtra {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
