@@ -114,8 +114,15 @@ func (b *Batch) add(s Stream, op Op) *Command {
 	if i > math.MaxUint16 {
 		panic("cuda: batch over more than 65,536 streams")
 	}
-	b.commands = append(b.commands, Command{Op: op, Stream: uint16(i)})
-	return &b.commands[len(b.commands)-1]
+	n := len(b.commands)
+	if n < cap(b.commands) {
+		b.commands = b.commands[:n+1]
+	} else {
+		b.commands = append(b.commands, Command{})
+	}
+	c := &b.commands[n]
+	*c = Command{Op: op, Stream: uint16(i)}
+	return c
 }
 
 // Launch adds a kernel launch and returns the n bytes of its arguments for the

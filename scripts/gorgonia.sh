@@ -94,10 +94,21 @@ bench)
 	(cd cuda/gorgonia && go test $tags -c -o "$lib/submit.test" ./submitbench)
 	# One round after the other, so that a machine that is busy for a while is so
 	# for all of them.
-	for _ in 1 2 3 4 5 6 7 8 9; do
+	for _ in $(seq 40); do
 		(cd cuda/gorgonia/submitbench && LD_LIBRARY_PATH=$lib "$lib/submit.test" -test.run '^$' -test.bench . \
-			-test.benchtime "${KVGATE_BENCHTIME:-300ms}" | grep '^Benchmark')
-	done
+			-test.benchtime "${KVGATE_BENCHTIME:-20ms}" | grep '^Benchmark')
+	done | tee "$lib/submit.out"
+	# The least of all rounds: others on the machine only add to it.
+	awk '
+		{ sub(/^BenchmarkSubmit\//, "", $1); sub(/-[0-9]+$/, "", $1); t = $3 + 0 }
+		!($1 in least) { names[n++] = $1 }
+		!($1 in least) || t < least[$1] { least[$1] = t }
+		{ rounds[$1]++ }
+		END {
+			print "least of " rounds["gorgonia"] " rounds, and its share of gorgonia" sprintf("%c", 39) "s:"
+			for (i = 0; i < n; i++)
+				printf "  %-18s %8.1f ns  %.2f\n", names[i], least[names[i]], least[names[i]] / least["gorgonia"]
+		}' "$lib/submit.out"
 	;;
 *)
 	echo "usage: $0 test|bench" >&2

@@ -13,30 +13,6 @@ void kvg_delete(kvg_device *d) {
 
 void kvg_set(kvg_table *t, int slot, void *fn) { ((void **)t)[slot] = fn; }
 
-// The thread's mode is made CU_STREAM_CAPTURE_MODE_RELAXED: a capture that
-// someone began in global mode would else forbid calls of this thread, and be
-// spoilt by them.
-kvg_result kvg_enter(kvg_device *d, kvg_scope *s) {
-	CUresult r = d->t.cuCtxPushCurrent_v2(d->context);
-	if (r) return (kvg_result){.why = KVG_CONTEXT, .code = r};
-	s->mode = 2;
-	r = d->t.cuThreadExchangeStreamCaptureMode(&s->mode);
-	if (r) {
-		CUcontext old;
-		d->t.cuCtxPopCurrent_v2(&old);
-		return (kvg_result){.why = KVG_CONTEXT, .code = r};
-	}
-	return kvg_refuse(KVG_OK);
-}
-
-kvg_result kvg_leave(kvg_device *d, kvg_scope *s, kvg_result r) {
-	CUcontext old;
-	CUresult a = d->t.cuThreadExchangeStreamCaptureMode(&s->mode);
-	CUresult b = d->t.cuCtxPopCurrent_v2(&old);
-	if (r.why == KVG_OK && (a || b)) return (kvg_result){.why = KVG_CONTEXT, .code = a ? a : b, .index = r.index};
-	return r;
-}
-
 // Entries are set and dropped under a lock of the caller's.
 int kvg_entry_set(kvg_device *d, uint64_t handle, uint64_t raw, uint32_t flags, int32_t params) {
 	uint32_t i = (uint32_t)handle;

@@ -23,6 +23,7 @@ import (
 // Device is a GPU. It implements [cuda.Device].
 type Device struct {
 	c        *C.kvg_device
+	address  C.uintptr_t // of c
 	lib      Library
 	clk      clock.Clock
 	adopted  bool

@@ -66,10 +66,17 @@ enum {
 	KVG_NOT_PAGEABLE
 };
 
+// One register holds it: with more in it compilers build it in memory, bit by
+// bit, and reading that back took half of a crossing.
 typedef struct {
 	int32_t why, code;
-	uint32_t index;
 } kvg_result;
+
+// The result of a list; index is where it ended.
+typedef struct {
+	kvg_result r;
+	uint32_t index;
+} kvg_results;
 
 kvg_device *kvg_new(void);
 void kvg_delete(kvg_device *d);
@@ -82,9 +89,10 @@ int kvg_pinned_add(kvg_device *d, uint64_t base, uint64_t size);
 void kvg_pinned_remove(kvg_device *d, uint64_t base);
 
 // With uncaptured set no stream may be captured, else none that is foreign.
-kvg_result kvg_submit(kvg_device *d, const kvg_command *cmds, uint32_t n, uint8_t *arena, uint64_t arena_len,
+// The device is a number, so that cgo need not look at what it points to.
+kvg_results kvg_submit(uintptr_t device, const kvg_command *cmds, uint32_t n, uint8_t *arena, uint64_t arena_len,
 	const uint64_t *streams, uint32_t nstreams, int uncaptured);
-kvg_result kvg_poll(kvg_device *d, kvg_mark *marks, uint32_t n);
+kvg_results kvg_poll(uintptr_t device, kvg_mark *marks, uint32_t n);
 
 // Calls that need the context, one crossing each.
 kvg_result kvg_alloc(kvg_device *d, uint64_t size, uint64_t *ptr);

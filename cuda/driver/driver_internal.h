@@ -26,10 +26,32 @@ typedef struct {
 	int mode;
 } kvg_scope;
 
-kvg_result kvg_enter(kvg_device *d, kvg_scope *s);
-kvg_result kvg_leave(kvg_device *d, kvg_scope *s, kvg_result r);
 int kvg_in_one_allocation(kvg_device *d, uint64_t addr, uint64_t n);
 int kvg_pinned_has(kvg_device *d, uint64_t addr, uint64_t size);
+
+// The thread's mode is made CU_STREAM_CAPTURE_MODE_RELAXED: a capture that
+// someone began in global mode would else forbid calls of this thread, and be
+// spoilt by them.
+static inline kvg_result kvg_enter(kvg_device *d, kvg_scope *s) {
+	CUresult r = d->t.cuCtxPushCurrent_v2(d->context);
+	if (r) return (kvg_result){.why = KVG_CONTEXT, .code = r};
+	s->mode = 2;
+	r = d->t.cuThreadExchangeStreamCaptureMode(&s->mode);
+	if (r) {
+		CUcontext old;
+		d->t.cuCtxPopCurrent_v2(&old);
+		return (kvg_result){.why = KVG_CONTEXT, .code = r};
+	}
+	return kvg_refuse(KVG_OK);
+}
+
+static inline kvg_result kvg_leave(kvg_device *d, kvg_scope *s, kvg_result r) {
+	CUcontext old;
+	CUresult a = d->t.cuThreadExchangeStreamCaptureMode(&s->mode);
+	CUresult b = d->t.cuCtxPopCurrent_v2(&old);
+	if (r.why == KVG_OK && (a || b)) return (kvg_result){.why = KVG_CONTEXT, .code = a ? a : b};
+	return r;
+}
 
 // WITHIN runs statements, which set r, in one crossing, and returns r.
 #define WITHIN(d, ...)                                 \

@@ -121,14 +121,16 @@ static kvg_result capturing(kvg_device *d, const uint64_t *streams, uint32_t n, 
 	return kvg_refuse(KVG_OK);
 }
 
-kvg_result kvg_submit(kvg_device *d, const kvg_command *cmds, uint32_t n, uint8_t *arena, uint64_t arena_len,
+kvg_results kvg_submit(uintptr_t device, const kvg_command *cmds, uint32_t n, uint8_t *arena, uint64_t arena_len,
 	const uint64_t *streams, uint32_t nstreams, int uncaptured) {
+	kvg_device *d = (kvg_device *)device;
 	kvg_scope scope;
 	kvg_result r = kvg_enter(d, &scope);
-	if (r.why != KVG_OK) return r;
+	if (r.why != KVG_OK) return (kvg_results){r, 0};
 	r = capturing(d, streams, nstreams, uncaptured);
 	kvg_wake *wake = __atomic_load_n(&d->wake, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; r.why == KVG_OK && i < n; i++) {
+	uint32_t i = 0;
+	for (; r.why == KVG_OK && i < n; i++) {
 		const kvg_command *c = &cmds[i];
 		kvg_entry *s = c->stream < nstreams ? kvg_find(d, KVG_STREAM, streams[c->stream]) : NULL;
 		if (s) {
@@ -138,9 +140,8 @@ kvg_result kvg_submit(kvg_device *d, const kvg_command *cmds, uint32_t n, uint8_
 		} else {
 			r = kvg_refuse(c->stream < nstreams ? KVG_BAD_STREAM : KVG_BAD_STREAM_INDEX);
 		}
-		r.index = i;
 	}
-	return kvg_leave(d, &scope, r);
+	return (kvg_results){kvg_leave(d, &scope, r), i ? i - 1 : 0};
 }
 
 static kvg_result mark(kvg_device *d, kvg_mark *m) {
@@ -161,13 +162,12 @@ static kvg_result mark(kvg_device *d, kvg_mark *m) {
 	return kvg_refuse(KVG_OK);
 }
 
-kvg_result kvg_poll(kvg_device *d, kvg_mark *marks, uint32_t n) {
+kvg_results kvg_poll(uintptr_t device, kvg_mark *marks, uint32_t n) {
+	kvg_device *d = (kvg_device *)device;
 	kvg_scope scope;
 	kvg_result r = kvg_enter(d, &scope);
-	if (r.why != KVG_OK) return r;
-	for (uint32_t i = 0; r.why == KVG_OK && i < n; i++) {
-		r = mark(d, &marks[i]);
-		r.index = i;
-	}
-	return kvg_leave(d, &scope, r);
+	if (r.why != KVG_OK) return (kvg_results){r, 0};
+	uint32_t i = 0;
+	for (; r.why == KVG_OK && i < n; i++) r = mark(d, &marks[i]);
+	return (kvg_results){kvg_leave(d, &scope, r), i ? i - 1 : 0};
 }

@@ -43,14 +43,14 @@ func (d *Device) Submit(b *cuda.Batch) error {
 	if b.RefusesCapture() {
 		uncaptured = 1
 	}
-	r := C.kvg_submit(d.c, (*C.kvg_command)(unsafe.Pointer(unsafe.SliceData(commands))), C.uint32_t(len(commands)),
+	rs := C.kvg_submit(d.address, (*C.kvg_command)(unsafe.Pointer(unsafe.SliceData(commands))), C.uint32_t(len(commands)),
 		(*C.uint8_t)(unsafe.SliceData(arena)), C.uint64_t(len(arena)),
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(streams))), C.uint32_t(len(streams)), uncaptured)
-	if r.why == C.KVG_OK {
+	if rs.r.why == C.KVG_OK {
 		return nil
 	}
-	i := int(r.index)
-	return submitError(b, i, d.fail(commands[i].Op.String(), r, d.detail(&commands[i], r)))
+	i := int(rs.index)
+	return submitError(b, i, d.fail(commands[i].Op.String(), rs.r, d.detail(&commands[i], rs.r)))
 }
 
 func submitError(b *cuda.Batch, i int, err error) error {
@@ -93,10 +93,10 @@ func (d *Device) Poll(marks []cuda.Mark) error {
 	if len(marks) == 0 {
 		return nil
 	}
-	r := C.kvg_poll(d.c, (*C.kvg_mark)(unsafe.Pointer(unsafe.SliceData(marks))), C.uint32_t(len(marks)))
-	if r.why == C.KVG_OK {
+	rs := C.kvg_poll(d.address, (*C.kvg_mark)(unsafe.Pointer(unsafe.SliceData(marks))), C.uint32_t(len(marks)))
+	if rs.r.why == C.KVG_OK {
 		return nil
 	}
-	m := marks[r.index]
-	return d.fail(op, r, fmt.Sprintf("mark %d (event %#x, word %#x)", r.index, uint64(m.Event), uint64(m.Word)))
+	m := marks[rs.index]
+	return d.fail(op, rs.r, fmt.Sprintf("mark %d (event %#x, word %#x)", rs.index, uint64(m.Event), uint64(m.Word)))
 }

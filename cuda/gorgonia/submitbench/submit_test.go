@@ -33,8 +33,29 @@ const (
 )
 
 // BenchmarkSubmit is one step: a launch with 56 ids, the mark behind it, and the
-// compute stream's wait for that.
+// compute stream's wait for that. Two floors go with it: what the driver's calls
+// take in a loop in C (calls), and what they take with a batch to write down and
+// one crossing for each step, but neither handles that are looked up nor a
+// device that can be closed meanwhile (floor).
 func BenchmarkSubmit(b *testing.B) {
+	b.Run("calls", func(b *testing.B) {
+		if loopCalls(b.N) != 0 {
+			b.Fatal("a call failed")
+		}
+	})
+	b.Run("floor", func(b *testing.B) {
+		batch := new(cuda.Batch)
+		for b.Loop() {
+			batch.Reset()
+			args := batch.Launch(1, 1, cuda.Geometry{Grid: [3]uint32{264, 1, 1}, Block: [3]uint16{256, 1, 1}}, 8*(headWords+idWords))
+			args[8*headWords] = 1
+			batch.Record(1, 1)
+			batch.WaitEvent(2, 1)
+			if stepCalls(batch.Arena()) != 0 {
+				b.Fatal("a call failed")
+			}
+		}
+	})
 	b.Run("driver", func(b *testing.B) {
 		d, err := driver.Open(driver.Options{})
 		require.NoError(b, err)
