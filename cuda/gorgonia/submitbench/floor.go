@@ -1,5 +1,8 @@
 //go:build gorgonia
 
+// Package submitbench measures a step through cuda/driver against the same step
+// through gorgonia.org/cu, and against the least that it can take, over the same
+// driver, which does nothing.
 package submitbench
 
 /*

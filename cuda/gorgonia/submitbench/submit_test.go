@@ -1,7 +1,5 @@
 //go:build gorgonia
 
-// Package submitbench measures a step through cuda/driver against the same step
-// through gorgonia.org/cu, over the same driver, which does nothing.
 package submitbench
 
 import (
