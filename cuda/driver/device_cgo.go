@@ -5,6 +5,7 @@ package driver
 /*
 #include "graph.h"
 #include "hostmemory.h"
+#include "pool.h"
 */
 import "C"
 
@@ -35,6 +36,7 @@ type Device struct {
 	rdma     cuda.RDMA
 	pageable bool // the device reaches pageable memory by itself
 	watched  atomic.Pointer[Watched]
+	pooling  atomic.Bool // there was an allocation in stream order
 
 	calls  atomic.Int64 // under way
 	closed atomic.Bool
@@ -45,6 +47,7 @@ type Device struct {
 	handles [C.KVG_KINDS]handles
 	modules map[cuda.Module]map[string]cuda.Function
 	memory  map[cuda.DevicePtr]string // names by address
+	pooled  map[cuda.DevicePtr]string // of memory of pools
 	pinned  map[cuda.DevicePtr]cuda.PinnedBuffer
 	managed map[cuda.DevicePtr]cuda.ManagedBuffer
 	// registered is the part of pinned that is somebody else's memory.
@@ -217,6 +220,12 @@ func (d *Device) destroy() error {
 		}
 		for p := range d.managed {
 			check("free managed memory", C.kvg_free(d.c, C.uint64_t(p)))
+		}
+		for p := range d.pooled {
+			check("free memory of a pool", C.kvg_free(d.c, C.uint64_t(p)))
+		}
+		for _, raw := range d.handles[C.KVG_POOL].own() {
+			check("destroy pool", C.kvg_free_pool(d.c, raw))
 		}
 		for _, raw := range d.handles[C.KVG_MODULE].own() {
 			check("unload module", C.kvg_unload(d.c, raw))

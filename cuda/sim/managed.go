@@ -116,8 +116,12 @@ func (d *Device) freeAfterWork(op string, addr uint64, kind cuda.MemoryKind) err
 		return err
 	}
 	defer d.world.Exit()
-	if r.freed {
+	if r.freed || r.block != nil && !r.block.given {
 		return invalid(op, "%q is freed twice at once", r.name)
+	}
+	if r.block != nil {
+		r.block.freed()
+		return nil
 	}
 	return d.mem.release(r)
 }

@@ -52,6 +52,7 @@ type region struct {
 	name  string
 	freed bool
 	ipc   ipcState
+	block *block // of a pool; nil: of none
 
 	view     []byte // of managed memory: where the host sees it, if not in data
 	external bool   // it is somebody else's, registered
@@ -66,6 +67,7 @@ type AccessError struct {
 	Base   uint64 // of that allocation
 	Length uint64 // of that allocation
 	Freed  bool   // it has been freed
+	Early  bool   // it is allocated in stream order, and that has not been reached
 	Closed bool   // the device has been closed
 }
 
@@ -90,6 +92,8 @@ func (e *AccessError) where() string {
 	switch off := e.Addr - e.Base; {
 	case e.Freed:
 		return "use after free: " + where
+	case e.Early:
+		return "before the stream has reached its allocation: " + where
 	case off >= e.Length:
 		return "behind the end: " + where
 	default:
@@ -235,7 +239,7 @@ func (m *Memory) below(addr uint64) *region {
 
 // at returns the live region that addr lies in, or nil.
 func (m *Memory) at(addr uint64) *region {
-	if r := m.below(addr); r != nil && !r.freed && addr-r.base < r.size {
+	if r := m.below(addr); r != nil && r.reachable() && addr-r.base < r.size {
 		return r
 	}
 	return nil
@@ -244,7 +248,7 @@ func (m *Memory) at(addr uint64) *region {
 // locate returns the bytes of an access and the region that they are in.
 func (m *Memory) locate(addr, size uint64, write bool) ([]byte, *region, error) {
 	r := m.below(addr)
-	if r != nil && !r.freed {
+	if r != nil && r.reachable() {
 		if off := addr - r.base; off <= r.size && size <= r.size-off && (size == 0 || off < r.size) {
 			return r.data[off : off+size : off+size], r, nil
 		}
@@ -252,6 +256,9 @@ func (m *Memory) locate(addr, size uint64, write bool) ([]byte, *region, error) 
 	e := &AccessError{Write: write, Addr: addr, Size: size, Closed: m.closed}
 	if r != nil && addr-r.base < roundUp(r.size, m.page)+guard {
 		e.Name, e.Base, e.Length, e.Freed = r.name, r.base, r.size, r.freed
+		if b := r.block; b != nil && !b.live {
+			e.Length, e.Early, e.Freed = b.size, b.given, !b.given
+		}
 	}
 	return nil, nil, e
 }

@@ -131,6 +131,8 @@ func New(o Options) (*Device, error) {
 		graphs:    map[cuda.Graph][]*node{},
 		execs:     map[cuda.GraphExec]*handedExec{},
 		hostFuncs: map[cuda.HostFunc]*hostFunc{},
+		pool:      newPool(),
+		pools:     map[cuda.Pool]*pool{},
 		world:     o.World,
 		ran:       o.Ran,
 		nic:       NIC{keep: o.NICWritesLate},

@@ -110,7 +110,7 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		}
 		n := s.push(c.Op)
 		n.a = c.A
-		e.on, e.until = s, s.issued
+		e.on, e.until, e.seen = s, s.issued, append(e.seen[:0], s.seen...)
 	case cuda.OpWaitEvent:
 		e := d.events[cuda.Event(c.A)]
 		if e == nil {
@@ -125,6 +125,7 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		n := s.push(c.Op)
 		n.a = c.A
 		n.on, n.until = e.on, e.until
+		s.seeEvent(e)
 	case cuda.OpGraph:
 		return d.submitGraph(c, s)
 	case cuda.OpWriteWord, cuda.OpWaitWord:
@@ -186,10 +187,10 @@ func (d *Device) submitLaunch(b *cuda.Batch, c *cuda.Command, s *stream) error {
 
 func (d *Device) submitCopy(c *cuda.Command, s *stream) error {
 	op := c.Op.String()
-	if _, _, err := d.mem.locate(c.B, c.C, false); err != nil && c.C > 0 {
+	if err := d.mem.known(c.B, c.C, false); err != nil && c.C > 0 {
 		return invalid(op, "source: %v", err)
 	}
-	if _, _, err := d.mem.locate(c.A, c.C, true); err != nil && c.C > 0 {
+	if err := d.mem.known(c.A, c.C, true); err != nil && c.C > 0 {
 		return invalid(op, "destination: %v", err)
 	}
 	n := s.push(c.Op)
@@ -213,7 +214,7 @@ func (d *Device) submitFill(c *cuda.Command, s *stream) error {
 	if c.C > 1<<48 {
 		return invalid(op, "%d elements", c.C)
 	}
-	if _, _, err := d.mem.locate(c.A, c.C*size, true); err != nil && c.C > 0 {
+	if err := d.mem.known(c.A, c.C*size, true); err != nil && c.C > 0 {
 		return invalid(op, "%v", err)
 	}
 	n := s.push(c.Op)

@@ -84,7 +84,10 @@ func (d *Device) SyncStream(ctx context.Context, h cuda.Stream) error {
 	}
 	c := d.drained(s)
 	d.world.Exit()
-	return d.await(ctx, op, c, d.costs.Wake)
+	if err := d.await(ctx, op, c, d.costs.Wake); err != nil {
+		return err
+	}
+	return d.settle(op)
 }
 
 // SyncEvent blocks until the newest record of h has fired.
@@ -112,9 +115,12 @@ func (d *Device) SyncEvent(ctx context.Context, h cuda.Event) error {
 	}
 	d.world.Exit()
 	if c.Done() {
-		return nil
+		return d.settle(op)
 	}
-	return d.await(ctx, op, c, wake)
+	if err := d.await(ctx, op, c, wake); err != nil {
+		return err
+	}
+	return d.settle(op)
 }
 
 // Sync blocks until all work submitted to the device has run.
@@ -129,5 +135,8 @@ func (d *Device) Sync(ctx context.Context) error {
 	}
 	c := d.drained(nil)
 	d.world.Exit()
-	return d.await(ctx, op, c, d.costs.Wake)
+	if err := d.await(ctx, op, c, d.costs.Wake); err != nil {
+		return err
+	}
+	return d.settle(op)
 }

@@ -41,10 +41,13 @@ func (d *Device) submitWord(c *cuda.Command, s *stream) error {
 	if c.Flags&^cuda.WaitFlush != 0 || c.Flags != 0 && c.Op == cuda.OpWriteWord {
 		return invalid(op, "flags %#x", c.Flags)
 	}
-	_, r, err := d.mem.word(c.A, c.Op == cuda.OpWriteWord)
-	if err != nil {
+	if err := d.mem.known(c.A, 4, c.Op == cuda.OpWriteWord); err != nil {
 		return invalid(op, "%v", err)
 	}
+	if c.A%4 != 0 {
+		return invalid(op, "%#x is no multiple of 4", c.A)
+	}
+	r := d.mem.below(c.A)
 	if r.kind != cuda.DeviceMemory && r.kind != cuda.PinnedMemory {
 		return invalid(op, "%q is %s memory", r.name, r.kind)
 	}

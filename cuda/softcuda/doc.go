@@ -16,7 +16,9 @@
 // Contexts of a device share its memory and bandwidth, and die together. Streams
 // are captured, and graphs launched, with the rules for threads and for the
 // legacy default stream; a graph's nodes can be counted but not listed or made
-// by hand, and captures of another context forbid a thread nothing. What
+// by hand, and captures of another context forbid a thread nothing. Memory is
+// allocated in stream order, but not in a capture, and pools live no longer than
+// their device's contexts. What
 // the simulator can't do is CUDA_ERROR_NOT_SUPPORTED: see the list in driver.abi,
 // and the comments here.
 package softcuda

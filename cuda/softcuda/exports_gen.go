@@ -891,6 +891,94 @@ func kvg_soft_cuGraphInstantiate_v2(p_exec *C.CUgraphExec, p_graph C.CUgraph, p_
 	return doGraphInstantiateV2(p_exec, p_graph, p_node, p_log, p_size)
 }
 
+//export kvg_soft_cuMemAllocAsync
+func kvg_soft_cuMemAllocAsync(p_ptr *C.CUdeviceptr, p_size C.size_t, p_stream C.CUstream) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemAllocAsync(p_ptr, p_size, p_stream)
+}
+
+//export kvg_soft_cuMemAllocFromPoolAsync
+func kvg_soft_cuMemAllocFromPoolAsync(p_ptr *C.CUdeviceptr, p_size C.size_t, p_pool C.CUmemoryPool, p_stream C.CUstream) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemAllocFromPoolAsync(p_ptr, p_size, p_pool, p_stream)
+}
+
+//export kvg_soft_cuMemFreeAsync
+func kvg_soft_cuMemFreeAsync(p_ptr C.CUdeviceptr, p_stream C.CUstream) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemFreeAsync(p_ptr, p_stream)
+}
+
+//export kvg_soft_cuDeviceGetMemPool
+func kvg_soft_cuDeviceGetMemPool(p_pool *C.CUmemoryPool, p_device C.CUdevice) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doDeviceGetMemPool(p_pool, p_device)
+}
+
+//export kvg_soft_cuDeviceGetDefaultMemPool
+func kvg_soft_cuDeviceGetDefaultMemPool(p_pool *C.CUmemoryPool, p_device C.CUdevice) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doDeviceGetDefaultMemPool(p_pool, p_device)
+}
+
+//export kvg_soft_cuDeviceSetMemPool
+func kvg_soft_cuDeviceSetMemPool(p_device C.CUdevice, p_pool C.CUmemoryPool) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doDeviceSetMemPool(p_device, p_pool)
+}
+
+//export kvg_soft_cuMemPoolCreate
+func kvg_soft_cuMemPoolCreate(p_pool *C.CUmemoryPool, p_props *C.CUmemPoolProps) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemPoolCreate(p_pool, p_props)
+}
+
+//export kvg_soft_cuMemPoolDestroy
+func kvg_soft_cuMemPoolDestroy(p_pool C.CUmemoryPool) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemPoolDestroy(p_pool)
+}
+
+//export kvg_soft_cuMemPoolGetAttribute
+func kvg_soft_cuMemPoolGetAttribute(p_pool C.CUmemoryPool, p_attribute C.int, p_value unsafe.Pointer) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemPoolGetAttribute(p_pool, p_attribute, p_value)
+}
+
+//export kvg_soft_cuMemPoolSetAttribute
+func kvg_soft_cuMemPoolSetAttribute(p_pool C.CUmemoryPool, p_attribute C.int, p_value unsafe.Pointer) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemPoolSetAttribute(p_pool, p_attribute, p_value)
+}
+
+//export kvg_soft_cuMemPoolTrimTo
+func kvg_soft_cuMemPoolTrimTo(p_pool C.CUmemoryPool, p_keep C.size_t) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemPoolTrimTo(p_pool, p_keep)
+}
+
 //export kvg_soft_cuEventCreate
 func kvg_soft_cuEventCreate(p_event *C.CUevent, p_flags C.uint) C.CUresult {
 	if r := forbidden(); r != 0 {

@@ -73,6 +73,7 @@ type Device struct {
 	flags    uint32
 
 	memory memory
+	pools  poolSet
 }
 
 // Add adds a device to the machine. Its options have to name the real pacer, or

@@ -1,6 +1,6 @@
 """A CUDA program in NVIDIA's own Python client, cuda-bindings, run on whatever
 libcuda.so.1 the loader finds. It loads this repository's PTX, runs kernels,
-copies, fills, events and streams, and checks every byte.
+copies, fills, events, streams, graphs and pools, and checks every byte.
 
     client.py KERNELS-FOLDER
 """
@@ -154,6 +154,81 @@ def streams():
     check("a stream that is gone", cu.cuStreamSynchronize(other)[0], cu.CUresult.CUDA_ERROR_INVALID_HANDLE)
 
 
+def graphs(stream):
+    """A capture over two streams, launched twice; what it forbids."""
+    mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+    n = 4096
+    a, b = upload(bytes(n)), upload(bytes(n))
+    other, forked, joined = ok(cu.cuStreamCreate(1)), ok(cu.cuEventCreate(2)), ok(cu.cuEventCreate(2))
+    ok(cu.cuStreamBeginCapture(stream, mode))
+    check("the status of a stream that is captured", ok(cu.cuStreamIsCapturing(stream)),
+          cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE)
+    ok(cu.cuMemcpyDtoDAsync(b, a, n, stream))
+    ok(cu.cuEventRecord(forked, stream))
+    ok(cu.cuStreamWaitEvent(other, forked, 0))
+    ok(cu.cuMemsetD8Async(a, 0x11, n // 2, stream))
+    ok(cu.cuMemsetD8Async(int(a) + n // 2, 0x22, n // 2, other))
+    ok(cu.cuEventRecord(joined, other))
+    ok(cu.cuStreamWaitEvent(stream, joined, 0))
+    graph = ok(cu.cuStreamEndCapture(stream))
+    run = ok(cu.cuGraphInstantiate(graph, 0))
+    ok(cu.cuGraphDestroy(graph))
+    want = b"\x11" * (n // 2) + b"\x22" * (n // 2)
+    check("memory that captured work would have changed", download(a, n), bytearray(n))
+    ok(cu.cuGraphLaunch(run, other))
+    ok(cu.cuStreamSynchronize(other))
+    check("memory after the first launch", (download(a, n), download(b, n)), (bytearray(want), bytearray(n)))
+    ok(cu.cuGraphLaunch(run, stream))
+    ok(cu.cuStreamSynchronize(stream))
+    check("memory after the second launch", download(b, n), bytearray(want))
+    ok(cu.cuGraphExecDestroy(run))
+
+    ok(cu.cuStreamBeginCapture(stream, mode))
+    check("synchronising a stream that is captured", cu.cuStreamSynchronize(stream)[0],
+          cu.CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    check("the end of a capture that was spoiled", cu.cuStreamEndCapture(stream)[0],
+          cu.CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+    blocking = ok(cu.cuStreamCreate(0))
+    ok(cu.cuStreamBeginCapture(blocking, cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+    check("the legacy stream while a blocking stream is captured", cu.cuMemsetD8Async(a, 0, n, 0)[0],
+          cu.CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+    cu.cuStreamEndCapture(blocking)
+    for p in (a, b):
+        ok(cu.cuMemFree(p))
+    for e in (forked, joined):
+        ok(cu.cuEventDestroy(e))
+    for s in (other, blocking):
+        ok(cu.cuStreamDestroy(s))
+
+
+def pools(device, stream):
+    """Memory in stream order, from the device's pool and from one of its own."""
+    props = cu.CUmemPoolProps()
+    props.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    props.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    props.location.id = int(device)
+    attribute = cu.CUmemPool_attribute
+    pool = ok(cu.cuMemPoolCreate(props))
+    ok(cu.cuMemPoolSetAttribute(pool, attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, cu.cuuint64_t(1 << 30)))
+    n = 1 << 20
+    out = ok(cu.cuMemAlloc(n))
+    for allocate in (lambda: cu.cuMemAllocAsync(n, stream), lambda: cu.cuMemAllocFromPoolAsync(n, pool, stream)):
+        p = ok(allocate())
+        ok(cu.cuMemsetD32Async(p, 0x0A0B0C0D, n // 4, stream))
+        ok(cu.cuMemcpyDtoDAsync(out, p, n, stream))
+        ok(cu.cuMemFreeAsync(p, stream))
+        ok(cu.cuStreamSynchronize(stream))
+        check("what was in memory of a pool", download(out, n), bytearray(struct.pack("<I", 0x0A0B0C0D) * (n // 4)))
+        ok(cu.cuMemsetD8Async(out, 0, n, stream))
+    reserved = ok(cu.cuMemPoolGetAttribute(pool, attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT))
+    check("that a pool keeps its memory", int(reserved) >= n, True)
+    ok(cu.cuMemPoolTrimTo(pool, 0))
+    check("a pool that was trimmed", int(ok(cu.cuMemPoolGetAttribute(pool, attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT))), 0)
+    ok(cu.cuMemPoolDestroy(pool))
+    check("freed in stream order twice", cu.cuMemFreeAsync(p, stream)[0], cu.CUresult.CUDA_ERROR_INVALID_VALUE)
+    ok(cu.cuMemFree(out))
+
+
 def main():
     ok(cu.cuInit(0))
     device = ok(cu.cuDeviceGet(0))
@@ -164,6 +239,8 @@ def main():
     kernels(sys.argv[1], stream)
     copies(stream)
     streams()
+    graphs(stream)
+    pools(device, stream)
     ok(cu.cuStreamDestroy(stream))
     ok(cu.cuDevicePrimaryCtxRelease(device))
     print(f"client: {checks} checks passed")

@@ -116,6 +116,13 @@ static CUresult noop_cuStreamSynchronize(CUstream stream) { return 0; }
 #include "timed.h"
 #endif
 
+static CUresult noop_cuStreamEndCapture(CUstream stream, CUgraph *graph) { *graph = noop_handle(); return 0; }
+static CUresult noop_cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n) { *n = 0; return 0; }
+static CUresult noop_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, uint64_t flags) {
+	*exec = noop_handle();
+	return 0;
+}
+
 // Sizes are kept in front of the memory, for the address ranges.
 static CUresult noop_take(uint64_t *ptr, size_t size) {
 	if (!size) return 1;
@@ -128,6 +135,17 @@ static CUresult noop_take(uint64_t *ptr, size_t size) {
 }
 static CUresult noop_cuMemAlloc_v2(CUdeviceptr *ptr, size_t size) { return noop_take(ptr, size); }
 static CUresult noop_cuMemFree_v2(CUdeviceptr ptr) { free((void *)(ptr - 256)); return 0; }
+static CUresult noop_cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream) { return noop_take(ptr, size); }
+static CUresult noop_cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream) {
+	return noop_take(ptr, size);
+}
+static CUresult noop_cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) { return noop_cuMemFree_v2(ptr); }
+static CUresult noop_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props) { *pool = noop_handle(); return 0; }
+static CUresult noop_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device) { *pool = 0x2000; return 0; }
+static CUresult noop_cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value) {
+	memset(value, 0, attribute <= 3 ? sizeof(int) : sizeof(uint64_t));
+	return 0;
+}
 static CUresult noop_cuMemHostAlloc(void **ptr, size_t size, unsigned int flags) {
 	uint64_t p;
 	CUresult r = noop_take(&p, size);
