@@ -43,7 +43,6 @@ type Agent struct {
 	peers    nixl.Peers
 	remotes  map[string]*remote
 	past     map[string]map[string]bool // lives of a name that others followed
-	fetching map[string]bool            // names that FetchPeer is about
 	registry nixl.Registry
 	inFlight int
 	requests *Transfer          // those with a native request, linked
@@ -54,6 +53,8 @@ type Agent struct {
 	// For Activity: a post since it was last asked, and when it saw that.
 	posted   atomic.Bool
 	lastPost atomic.Int64
+
+	exchange exchange
 }
 
 var (
@@ -129,7 +130,7 @@ func (l *Library) NewAgent(ctx context.Context, name string, c Config) (*Agent, 
 func (l *Library) newAgent(name string, c Config) (*Agent, error) {
 	a := &Agent{
 		lib: l, d: l.d, name: name, selfName: zeroEnded(name), cfg: c, clk: c.Clock,
-		remotes: map[string]*remote{}, past: map[string]map[string]bool{}, fetching: map[string]bool{},
+		remotes: map[string]*remote{}, past: map[string]map[string]bool{},
 		lists: map[*List]struct{}{}, views: map[*View]struct{}{},
 	}
 	var err error
@@ -137,6 +138,10 @@ func (l *Library) newAgent(name string, c Config) (*Agent, error) {
 		return nil, err
 	}
 	if err := a.start(c.Backends); err != nil {
+		return nil, err
+	}
+	if err := a.startExchange(); err != nil {
+		a.end()
 		return nil, err
 	}
 	a.open, a.kept = leak.Open("NIXL agent", name), track(a)
@@ -234,6 +239,14 @@ func (a *Agent) leave() { a.life.RUnlock() }
 // is refused with [nixl.ErrBusy] while transfers are in flight. It waits for
 // calls of other goroutines that are under way.
 func (a *Agent) Close() error {
+	err := a.close()
+	if a.isClosed() { // also by a failed Recover
+		a.stopExchange()
+	}
+	return err
+}
+
+func (a *Agent) close() error {
 	a.peersMu.Lock()
 	defer a.peersMu.Unlock()
 	a.memMu.Lock()

@@ -3,9 +3,9 @@
 // Calls that are one function of the library each.
 #include "shim.h"
 
-int kvg_create_agent(kvg_table *t, const char *name, bool progress, bool listen, int port, int sync,
-	uint64_t progress_us, uint64_t listen_us, bool telemetry, kvg_h *agent) {
-	struct kvg_agent_config c = {progress, listen, port, sync, 1, progress_us, listen_us, telemetry};
+int kvg_create_agent(kvg_table *t, const char *name, bool progress, int sync, uint64_t progress_us, bool telemetry,
+	kvg_h *agent) {
+	struct kvg_agent_config c = {progress, false, 0, sync, 1, progress_us, 10000, telemetry};
 	return KVG_CALL(t, create_configured_agent)(name, &c, agent);
 }
 
@@ -27,18 +27,6 @@ int kvg_local_md(kvg_table *t, kvg_h a, void **p, size_t *n) {
 
 int kvg_invalidate(kvg_table *t, kvg_h a, const char *p) {
 	return KVG_CALL(t, invalidate_remote_md)(a, p);
-}
-
-int kvg_send(kvg_table *t, kvg_h a, kvg_h o) {
-	return KVG_CALL(t, send_local_md)(a, o);
-}
-
-int kvg_fetch(kvg_table *t, kvg_h a, const char *p, kvg_h o) {
-	return KVG_CALL(t, fetch_remote_md)(a, p, o);
-}
-
-int kvg_withdraw(kvg_table *t, kvg_h a, kvg_h o) {
-	return KVG_CALL(t, invalidate_local_md)(a, o);
 }
 
 int kvg_connect(kvg_table *t, kvg_h a, const char *p, kvg_h o) {

@@ -250,9 +250,9 @@ func (s *server) answer(q *request, r *reply) (err error) {
 	case "release":
 		err = s.transfers[q.ID].Close()
 	case "publish":
-		err = s.a.Publish(netip.AddrPort{})
+		err = s.a.Publish(context.Background(), netip.AddrPort{})
 	case "withdraw":
-		err = s.a.Withdraw(netip.AddrPort{})
+		err = s.a.Withdraw(context.Background(), netip.AddrPort{})
 	case "fetch":
 		r.Peer, err = s.a.FetchPeer(context.Background(), q.Name, netip.AddrPort{}, s.a.Clock().Now()+patience/2)
 	case "known":

@@ -2,6 +2,7 @@ package libnixl
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -43,11 +44,21 @@ type Config struct {
 	// soonest and takes a processor for itself, as the library does by default.
 	Spin bool
 
-	// Listen starts the thread that exchanges metadata over sockets and etcd.
-	// It is started anyway where NIXL_ETCD_ENDPOINTS is set.
+	// Listen lets other agents ask this one for its metadata over a socket, and
+	// tell it theirs, on all addresses of the machine. Whoever can connect can
+	// introduce peers and make known ones unknown.
 	Listen     bool
-	ListenPort uint16        // 0: the library's own
-	ListenWait time.Duration // between two looks of that thread; 0: 10 ms
+	ListenPort uint16 // 0: 8888, as the library has it
+	// Refused, if not nil, is told of what came to the listener and was refused.
+	// It is called by the goroutine of the connection.
+	Refused func(from netip.AddrPort, err error)
+
+	// Etcd are the servers that Publish and FetchPeer use where no address is
+	// given, with commas between them; empty: those of NIXL_ETCD_ENDPOINTS.
+	Etcd string
+	// EtcdNamespace is what keys begin with; empty: NIXL_ETCD_NAMESPACE, or what
+	// the library has for it.
+	EtcdNamespace string
 
 	Sync ThreadSync
 	// Telemetry lets Transfer.Telemetry answer. The library takes it from
@@ -83,7 +94,7 @@ func (c *Config) check(name string) error {
 		return nixl.Refuse(op, "", nixl.ErrInvalid, "name %q", name)
 	case c.Sync > SyncNone:
 		return nixl.Refuse(op, "", nixl.ErrInvalid, "thread sync %d", c.Sync)
-	case c.ProgressWait < 0 || c.ListenWait < 0:
+	case c.ProgressWait < 0:
 		return nixl.Refuse(op, "", nixl.ErrInvalid, "negative wait")
 	case c.Spin && (c.ProgressWait > 0 || c.NoProgressThread):
 		return nixl.Refuse(op, "", nixl.ErrInvalid, "a progress thread that spins does not wait, and there has to be one")
@@ -110,15 +121,11 @@ func (b *BackendConfig) check(op string) error {
 
 func (c *Config) native() *agentConfig {
 	n := &agentConfig{
-		progress: !c.NoProgressThread, listen: c.Listen, telemetry: c.Telemetry,
-		port: c.ListenPort, sync: c.Sync,
-		progressDelay: c.ProgressWait, listenDelay: c.ListenWait,
+		progress: !c.NoProgressThread, telemetry: c.Telemetry,
+		sync: c.Sync, progressDelay: c.ProgressWait,
 	}
 	if n.progressDelay == 0 && !c.Spin {
 		n.progressDelay = time.Millisecond
-	}
-	if n.listenDelay == 0 {
-		n.listenDelay = 10 * time.Millisecond
 	}
 	return n
 }

@@ -19,6 +19,11 @@
 //     [Agent.AddPeer] gets is parsed here first ([ParseMetadata]): its form, its
 //     checksum if it has one, and without one the addresses and keys of UCX. See
 //     below for what is not.
+//   - What comes by etcd or by its listener it loads in the background, unread
+//     and untold. [Agent.Publish], [Agent.FetchPeer] and the listener are Go here,
+//     with the library's keys and protocol; all of it goes through AddPeer.
+//     The library's own client, which NIXL_ETCD_ENDPOINTS starts, is left with
+//     nothing but to write the agent's name.
 //   - It replaces signal handlers that Go needs. They are put back after each
 //     call that loads code ([Library.RestoredSignals]).
 //   - Its C ABI has one code for many errors: see below.
@@ -27,10 +32,6 @@
 //
 // # What stays open
 //
-//   - A damaged value in etcd, or one that comes by a listener, can abort the
-//     process: what [Agent.FetchPeer] asks for and others [Agent.Publish] is
-//     parsed by the library alone. Where that can not be trusted, exchange
-//     [Agent.Metadata] by other means and use AddPeer.
 //   - Metadata of other bindings has no checksum, and damage that leaves its form
 //     right is not seen. In an address or a key it costs a transport or makes
 //     another one preferred: with every value of every byte of both tried over
@@ -39,7 +40,8 @@
 //     address of a region has no form: transfers then use other memory of the
 //     peer, and over TCP, where the peer follows it, the peer can end. Set
 //     [Config.RequireSeal] where all peers are of this binding. A checksum is no
-//     signature: it does not keep out what is made to do harm.
+//     signature: it does not keep out what is made to do harm, nor does the
+//     listener ask who connects: see [Config.Listen].
 //   - The library has no cancel: a posted transfer ends by itself or not at all.
 //     [Transfer.Cancel] of one in flight keeps its notification back and names
 //     its end; its bytes all move. Who needs it no more cancels it, hands it to

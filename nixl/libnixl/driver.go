@@ -77,10 +77,6 @@ type driver interface {
 	load(agent handle, blob []byte) (string, status, error)
 	invalidate(agent handle, peer string) (status, error)
 	check(agent handle, peer string, m nixl.MemoryType, regions []nixl.Descriptor) (status, error)
-	send(agent handle, opt handle) (status, error)
-	sendPartial(agent handle, m nixl.MemoryType, regions []nixl.Descriptor, opt handle) (status, error)
-	fetch(agent handle, peer string, opt handle) (status, error)
-	withdraw(agent handle, opt handle) (status, error)
 	connect(agent handle, peer string, opt handle) (status, error)
 
 	prepare(agent handle, peer string, m nixl.MemoryType, d []nixl.Descriptor, opt handle) (handle, status, error)
@@ -108,10 +104,9 @@ type driver interface {
 
 // agentConfig is the part of Config that the library gets.
 type agentConfig struct {
-	progress, listen, telemetry bool
-	port                        uint16
-	sync                        ThreadSync
-	progressDelay, listenDelay  time.Duration
+	progress, telemetry bool
+	sync                ThreadSync
+	progressDelay       time.Duration
 }
 
 // callOptions are the options of one call; the zero value means none.
@@ -121,12 +116,10 @@ type callOptions struct {
 	message   []byte
 	custom    []byte
 	skipMerge bool
-	ip        string
-	port      uint16
 }
 
 func (o *callOptions) none() bool {
-	return len(o.backends) == 0 && !o.notify && len(o.custom) == 0 && !o.skipMerge && o.ip == "" && o.port == 0
+	return len(o.backends) == 0 && !o.notify && len(o.custom) == 0 && !o.skipMerge
 }
 
 // PluginInfo is what a plugin, or a backend made from it, says of itself.

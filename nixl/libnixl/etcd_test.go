@@ -3,14 +3,12 @@ package libnixl
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
@@ -209,7 +207,7 @@ func TestThreeProcessesMeetInEtcd(t *testing.T) {
 }
 
 // gateway asks etcd by its JSON gateway; keys and values are in base64 there.
-func gateway(t *testing.T, url string, ask map[string]string) string {
+func gateway(t *testing.T, url string, ask map[string]any) string {
 	t.Helper()
 	b, err := json.Marshal(ask)
 	require.NoError(t, err)
@@ -221,59 +219,4 @@ func gateway(t *testing.T, url string, ask map[string]string) string {
 	answer, err := io.ReadAll(r.Body)
 	require.NoError(t, err)
 	return string(answer)
-}
-
-// Garbage under the peer's name: the fetch ends with a reason, and once real
-// metadata is there, another one succeeds. In a child, since it is the library
-// that parses it.
-func TestGarbageInEtcd(t *testing.T) {
-	library(t)
-	server := etcd(t)
-	key := base64.StdEncoding.EncodeToString([]byte("/nixl/agents//prefill/metadata"))
-	garbage := base64.StdEncoding.EncodeToString([]byte("no metadata at all"))
-	gateway(t, server+"/v3/kv/put", map[string]string{"key": key, "value": garbage})
-	require.Contains(t, gateway(t, server+"/v3/kv/range", map[string]string{"key": key}), garbage)
-	out, err := finish(t, command(t, "fetch", EtcdVariable+"="+server), patience)
-	require.NoError(t, err, out)
-	require.Contains(t, out, "refused: nixl: fetch peer prefill: nothing was published under this name, or not metadata that the library can read")
-	require.Contains(t, out, "fetched then")
-	// It was the key of this peer: what it published is there now.
-	got := gateway(t, server+"/v3/kv/range", map[string]string{"key": key})
-	require.Contains(t, got, "value")
-	require.NotContains(t, got, garbage)
-}
-
-func init() {
-	roles["fetch"] = func() error {
-		l, err := childLibrary()
-		if err != nil {
-			return err
-		}
-		ctx := context.Background()
-		a, err := l.NewAgent(ctx, "decode", Config{})
-		if err != nil {
-			return err
-		}
-		fetch := func(patience time.Duration) error {
-			_, err := a.FetchPeer(ctx, "prefill", netip.AddrPort{}, a.Clock().Now()+patience)
-			return err
-		}
-		err = fetch(300 * time.Millisecond)
-		if e := (*nixl.Error)(nil); !errors.As(err, &e) || !nixl.Quiet(err) || !errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("untyped: %w", err)
-		}
-		fmt.Println("refused:", err)
-		b, err := l.NewAgent(ctx, "prefill", Config{})
-		if err != nil {
-			return err
-		}
-		if err := b.Publish(netip.AddrPort{}); err != nil {
-			return err
-		}
-		if err := fetch(patience); err != nil {
-			return err
-		}
-		fmt.Println("fetched then")
-		return errors.Join(a.Close(), b.Close())
-	}
 }

@@ -2,80 +2,128 @@ package libnixl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/nixl"
 )
 
-// EtcdVariable lists the etcd servers that the library exchanges metadata
-// through where no address is given. The library reads it when an agent is
-// made.
-const EtcdVariable = "NIXL_ETCD_ENDPOINTS"
-
-// Publish sends the agent's metadata, without a checksum: to the listener of another agent, or,
-// with the zero address, to etcd. The library sends it in the background and
-// reports no failure; what is published is what is registered now.
-func (a *Agent) Publish(to netip.AddrPort) error {
-	return a.exchange("publish", "", to, func(opt handle) (status, error) { return a.d.send(a.h, opt) })
+// exchange is how an agent gets metadata to others and theirs to it: the ways of
+// the library (keys in etcd, and the protocol of its listener), gone without it.
+// The library would hand UCX what comes, unread.
+type exchange struct {
+	etcd   *etcdClient // nil: none
+	watch  *withdrawals
+	listen *listener // nil: none
 }
 
-// PublishPartial is Publish for these regions only, which must be registered.
-func (a *Agent) PublishPartial(m nixl.MemoryType, regions []nixl.Descriptor, to netip.AddrPort) error {
-	const op = "publish"
-	a.mu.Lock()
-	for _, d := range regions {
-		if e := a.registry.Entry(nixl.Region{Type: m, Descriptor: d}); e == nil || e.Cookie == nil {
-			a.mu.Unlock()
-			return nixl.Refuse(op, "", nixl.ErrNotRegistered, "%s %s", m, d)
+func (a *Agent) startExchange() error {
+	const op = "new agent"
+	etcd, err := newEtcdClient(a.cfg.Etcd, a.cfg.EtcdNamespace)
+	if err != nil {
+		return nixl.Refuse(op, "", nixl.ErrInvalid, "%v", err)
+	}
+	if a.cfg.Listen {
+		if a.exchange.listen, err = listen(a, a.cfg.ListenPort); err != nil {
+			return nixl.Refuse(op, "", nixl.ErrUnavailable, "%v", err)
 		}
 	}
-	a.mu.Unlock()
-	return a.exchange(op, "", to, func(opt handle) (status, error) { return a.d.sendPartial(a.h, m, regions, opt) })
+	if etcd != nil {
+		a.exchange.etcd = etcd
+		a.exchange.watch = &withdrawals{a: a, etcd: etcd, fetched: map[string]fetchedPeer{}}
+	}
+	return nil
 }
 
-// Withdraw takes back what was published: agents that learned it by the library
-// forget this one. The address is as for Publish.
-func (a *Agent) Withdraw(from netip.AddrPort) error {
-	return a.exchange("withdraw", "", from, func(opt handle) (status, error) { return a.d.withdraw(a.h, opt) })
+// stopExchange is called without locks held, once the agent is closed.
+func (a *Agent) stopExchange() {
+	if a.exchange.listen != nil {
+		a.exchange.listen.close()
+	}
+	if a.exchange.etcd != nil {
+		a.exchange.watch.close()
+		a.exchange.etcd.close()
+	}
 }
 
-func (a *Agent) exchange(op, peer string, to netip.AddrPort, fn func(opt handle) (status, error)) error {
-	if err := a.enter(op); err != nil {
-		return err
-	}
-	defer a.leave()
-	var o callOptions
-	if to.IsValid() {
-		o.ip, o.port = to.Addr().String(), to.Port()
-	}
-	opt, s, err := a.d.options(&o)
-	if err = failed(op, peer, s, err); err != nil {
-		return err
-	}
-	defer a.d.freeOptions(opt)
-	s, err = fn(opt)
-	if err == nil && s < 0 && !to.IsValid() {
-		return nixl.Refuse(op, peer, nixl.ErrUnavailable, "no address, and no etcd (%s): %s", EtcdVariable, s)
-	}
-	return failed(op, peer, s, err)
-}
+const (
+	never = clock.Never
+	// exchangeTimeout is how long etcd or a listener may take for one request.
+	exchangeTimeout = 5 * time.Second
+)
 
-// FetchPeer makes a peer known by what it published: it asks the peer's
-// listener at that address, or etcd with the zero address, until the library
-// has the metadata, ctx is done or the deadline has come (an instant of the
-// agent's clock).
+// Publish makes the agent's metadata, as it is now, known: to the agent whose
+// listener is at that address, or, with the zero address, to all that look into
+// etcd. An agent of the library listens and looks in the same way.
 //
-// The library keeps the regions of such a peer to itself; transfers with it are
-// checked by asking it. Lives of the peer can not be told apart by what was
-// published, so each call that finds the peer unknown to the library begins a
-// new generation.
+// Without an answer within five seconds it fails, as when etcd is away or says
+// no, with [nixl.ErrUnavailable]; ctx ends it earlier. What was sent to a
+// listener has been read by it then, but it does not say whether it took it.
+func (a *Agent) Publish(ctx context.Context, to netip.AddrPort) error {
+	blob, err := a.Metadata()
+	if err != nil {
+		return err
+	}
+	return a.publish(ctx, wholeLabel, blob, to)
+}
+
+// PublishPartial publishes these regions only, which must be registered. They add
+// to what is known of the agent already, as [Agent.PartialMetadata] does. In etcd
+// they stand under the label, until something else is published there; over a
+// socket it is not used.
+func (a *Agent) PublishPartial(ctx context.Context, label string, m nixl.MemoryType, regions []nixl.Descriptor, to netip.AddrPort) error {
+	const op = "publish"
+	if !to.IsValid() && !goodLabel(label) {
+		return nixl.Refuse(op, "", nixl.ErrInvalid, "label %q", label)
+	}
+	blob, err := a.PartialMetadata(m, regions)
+	if err != nil {
+		return err
+	}
+	return a.publish(ctx, label, blob, to)
+}
+
+func (a *Agent) publish(ctx context.Context, label string, blob []byte, to netip.AddrPort) error {
+	const op = "publish"
+	if to.IsValid() {
+		return a.tell(ctx, op, to, loadCommand, blob)
+	}
+	return a.askEtcd(ctx, op, "", func(ctx context.Context, c *etcdClient) error {
+		return c.put(ctx, a.name, label, blob)
+	})
+}
+
+// Withdraw takes back what was published: agents that learned it from etcd, or
+// the one at that address, forget this one. Errors are as for Publish.
+func (a *Agent) Withdraw(ctx context.Context, from netip.AddrPort) error {
+	const op = "withdraw"
+	if from.IsValid() {
+		return a.tell(ctx, op, from, leaveCommand, []byte(a.name))
+	}
+	return a.askEtcd(ctx, op, "", func(ctx context.Context, c *etcdClient) error { return c.remove(ctx, a.name) })
+}
+
+// FetchPeer makes a peer known by what it published: it asks the listener at
+// that address, or etcd with the zero address, until there is something, ctx is
+// done or the deadline has come (an instant of the agent's clock). What it finds
+// goes through [Agent.AddPeer], whose errors it returns: of what is damaged,
+// [nixl.ErrInvalid] with the key or the address that it came from.
 //
 // When the wait is over the error is an [nixl.ErrNoPeer], and the end of ctx or
-// a [context.DeadlineExceeded], too. What was published is parsed by the library
-// alone: a damaged value can abort the process.
+// a [context.DeadlineExceeded], too; it says why, where etcd or the listener
+// was away.
 func (a *Agent) FetchPeer(ctx context.Context, name string, from netip.AddrPort, deadline time.Duration) (nixl.Peer, error) {
+	return a.FetchPartial(ctx, name, wholeLabel, from, deadline)
+}
+
+// FetchPartial is FetchPeer for what a known peer published under a label, which
+// adds to its regions.
+func (a *Agent) FetchPartial(ctx context.Context, name, label string, from netip.AddrPort, deadline time.Duration) (nixl.Peer, error) {
 	const op = "fetch peer"
 	if err := cleanName(op, name); err != nil {
 		return nixl.Peer{}, err
@@ -83,65 +131,38 @@ func (a *Agent) FetchPeer(ctx context.Context, name string, from netip.AddrPort,
 	if name == a.name {
 		return nixl.Peer{}, nixl.Refuse(op, name, nixl.ErrInvalid, "an agent can not fetch itself")
 	}
-	p, known, err := a.beginFetch(op, name)
-	if known || err != nil {
-		return p, err
+	if label != wholeLabel && !goodLabel(label) {
+		return nixl.Peer{}, nixl.Refuse(op, name, nixl.ErrInvalid, "label %q", label)
 	}
-	defer a.endFetch(name)
-	var next time.Duration
-	for {
-		// What is not published yet has to be asked for again.
-		if now := a.clk.Now(); now >= next {
-			err := a.exchange(op, name, from, func(opt handle) (status, error) { return a.d.fetch(a.h, name, opt) })
-			if err != nil {
-				return nixl.Peer{}, err
-			}
-			next = now + askAgain
-		}
-		known, err := a.known(op, name)
+	try := func(ctx context.Context) (nixl.Peer, error) { return a.fetchFrom(ctx, op, name, from) }
+	if !from.IsValid() {
+		try = func(ctx context.Context) (nixl.Peer, error) { return a.fetchEtcd(ctx, op, name, label) }
+	}
+	var why error // the last look had no result, but for the end of the wait
+	for pause := lookAgain; ; pause = min(2*pause, askAgain) {
+		p, err := nixl.Peer{}, a.enter(op)
 		if err != nil {
-			return nixl.Peer{}, err
+			return p, err
 		}
-		if known {
-			return a.meetFetched(name)
+		a.leave()
+		err = a.bounded(ctx, op, deadline, func(ctx context.Context) (err error) {
+			p, err = try(ctx)
+			return err
+		})
+		if err == nil || !mayCome(err) {
+			return p, err
 		}
-		if a.clk.Now() >= deadline {
-			return nixl.Peer{}, notFetched(op, name, context.DeadlineExceeded)
+		now := a.clk.Now()
+		if why == nil || now < deadline && ctx.Err() == nil {
+			why = err
 		}
-		if err := a.clk.Sleep(ctx, lookAgain); err != nil {
-			return nixl.Peer{}, notFetched(op, name, err)
+		if now >= deadline {
+			return nixl.Peer{}, notFetched(op, name, context.DeadlineExceeded, why)
+		}
+		if end := a.clk.Sleep(ctx, min(pause, deadline-now)); end != nil {
+			return nixl.Peer{}, notFetched(op, name, end, why)
 		}
 	}
-}
-
-// notFetched is what to say when the wait is over: the library reads what was
-// published in the background and tells nobody what was wrong with it.
-func notFetched(op, name string, end error) error {
-	return nixl.Refuse(op, name, fmt.Errorf("%w: %w", nixl.ErrNoPeer, end),
-		"nothing was published under this name, or not metadata that the library can read")
-}
-
-// beginFetch settles what is known of the name and keeps others from it, unless
-// the peer is known already or the name is taken.
-func (a *Agent) beginFetch(op, name string) (p nixl.Peer, known bool, err error) {
-	a.peersMu.Lock()
-	defer a.peersMu.Unlock()
-	if p, known, err = a.alreadyFetched(op, name); known || err != nil {
-		return p, known, err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.fetching[name] {
-		return p, false, nixl.Refuse(op, name, nixl.ErrBusy, "it is being fetched")
-	}
-	a.fetching[name] = true
-	return p, false, nil
-}
-
-func (a *Agent) endFetch(name string) {
-	a.mu.Lock()
-	delete(a.fetching, name)
-	a.mu.Unlock()
 }
 
 const (
@@ -149,60 +170,143 @@ const (
 	askAgain  = 500 * time.Millisecond
 )
 
-func (a *Agent) known(op, name string) (bool, error) {
+// goodLabel reports whether a label can be the last part of a key of its own.
+func goodLabel(label string) bool { return label != "" && !strings.ContainsAny(label, "/\x00") }
+
+// notYet is why there is nothing to fetch for now.
+type notYet struct{ error }
+
+// mayCome reports whether it may become better: nothing is published, the one who
+// is asked is away, or what is there is of a life that has ended.
+func mayCome(err error) bool {
+	return errors.As(err, new(notYet)) || errors.Is(err, nixl.ErrStalePeer) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+func notFetched(op, name string, end, why error) error {
+	return nixl.Refuse(op, name, fmt.Errorf("%w: %w", nixl.ErrNoPeer, end), "%v", why)
+}
+
+func (a *Agent) fetchEtcd(ctx context.Context, op, name, label string) (nixl.Peer, error) {
+	c := a.exchange.etcd
+	if c == nil {
+		return nixl.Peer{}, nixl.Refuse(op, name, nixl.ErrUnavailable, "no address, and no etcd (%s)", EtcdVariable)
+	}
+	key := c.key(name, label)
+	kv, revision, err := c.get(ctx, key, false)
+	switch {
+	case errors.Is(err, errTooLong):
+		return nixl.Peer{}, nixl.Refuse(op, name, nixl.ErrInvalid, "etcd key %s: %v", key, err)
+	case err != nil:
+		return nixl.Peer{}, notYet{err}
+	case kv == nil:
+		return nixl.Peer{}, notYet{fmt.Errorf("nothing is published in etcd as %s", key)}
+	}
+	p, err := a.take(op, name, "etcd key "+key, kv.Value)
+	if err == nil && label == wholeLabel {
+		a.exchange.watch.met(ctx, p, revision)
+	}
+	return p, err
+}
+
+// take adds a peer by what was found at a place; it has to be of that name.
+func (a *Agent) take(op, name, place string, blob []byte) (nixl.Peer, error) {
+	refuse := func(cause error, format string, args ...any) (nixl.Peer, error) {
+		return nixl.Peer{}, nixl.Refuse(op, name, cause, "%s: %s", place, fmt.Sprintf(format, args...))
+	}
+	if len(blob) == 0 {
+		return refuse(nixl.ErrInvalid, "it is empty")
+	}
+	m, err := ParseMetadata(blob)
+	if err == nil && m.Agent != name {
+		return refuse(nixl.ErrInvalid, "it is of agent %q", m.Agent)
+	}
+	p, err := a.AddPeer(blob)
+	if e := (*nixl.Error)(nil); errors.As(err, &e) {
+		return refuse(e.Err, "%s", e.Detail)
+	}
+	return p, err
+}
+
+// askEtcd asks once. Whatever goes wrong is an ErrUnavailable with the reason.
+func (a *Agent) askEtcd(ctx context.Context, op, peer string, fn func(ctx context.Context, c *etcdClient) error) error {
 	if err := a.enter(op); err != nil {
-		return false, err
+		return err
+	}
+	a.leave()
+	c := a.exchange.etcd
+	if c == nil {
+		return nixl.Refuse(op, peer, nixl.ErrUnavailable, "no address, and no etcd (%s)", EtcdVariable)
+	}
+	err := a.bounded(ctx, op, a.clk.Now()+exchangeTimeout, func(ctx context.Context) error { return fn(ctx, c) })
+	return unavailable(op, peer, err)
+}
+
+func unavailable(op, peer string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return nixl.Refuse(op, peer, fmt.Errorf("%w: %w", nixl.ErrUnavailable, err), "")
+}
+
+// bounded runs fn, which waits for the network, until it returns, ctx is done or
+// the deadline has come, which is an instant of the agent's clock. It does not
+// return before fn has.
+func (a *Agent) bounded(ctx context.Context, what string, deadline time.Duration, fn func(ctx context.Context) error) error {
+	one, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var done atomic.Bool
+	var err error
+	a.clk.Go(what+" of "+a.name, func() {
+		err = fn(one)
+		done.Store(true)
+		a.clk.Notify()
+	})
+	over := clock.Func(what, done.Load)
+	if end := a.clk.WaitUntil(ctx, over, deadline); end != nil {
+		cancel(end)
+		_ = a.clk.WaitUntil(context.WithoutCancel(ctx), over, never)
+	}
+	return err
+}
+
+// lost makes a peer unknown that has left. What is in flight with it goes on,
+// and the library forgets it with the next of its name.
+func (a *Agent) lost(p nixl.Peer) {
+	a.peersMu.Lock()
+	defer a.peersMu.Unlock()
+	if a.enter("lost") != nil {
+		return
 	}
 	defer a.leave()
-	s, err := a.d.check(a.h, name, nixl.DRAM, nil)
-	return s == statusOK, err
-}
-
-// alreadyFetched settles what is known of the name before it is asked for.
-func (a *Agent) alreadyFetched(op, name string) (nixl.Peer, bool, error) {
-	has, err := a.known(op, name)
-	if err != nil {
-		return nixl.Peer{}, false, err
-	}
 	a.mu.Lock()
-	p, known, busy := a.peers.Current(name)
-	r := a.remotes[name]
-	if known && !has {
-		a.peers.Lost(p) // the library forgot it: it left, or its connection failed
-		known = false
+	if a.peers.Check("lost", p) != nil {
+		a.mu.Unlock()
+		return
 	}
+	a.peers.Lost(p)
+	_, _, busy := a.peers.Current(p.Name)
 	a.mu.Unlock()
-	switch {
-	case known && !r.fetched:
-		return p, false, nixl.Refuse(op, name, nixl.ErrInvalid, "the peer was added by its metadata; remove it first")
-	case known:
-		return p, true, nil
-	case busy > 0:
-		return p, false, nixl.Refuse(op, name, nixl.ErrBusy, "%d transfers with generation %d in flight", busy, p.Generation)
+	if busy == 0 {
+		a.forget(p.Name)
 	}
-	if a.enter(op) == nil {
-		a.forget(name)
-		a.leave()
-	}
-	return p, false, nil
 }
 
-func (a *Agent) meetFetched(name string) (nixl.Peer, error) {
+// Peer returns the peer of a name as it is known now, such as one that made
+// itself known to the listener.
+func (a *Agent) Peer(name string) (nixl.Peer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	old, _, _ := a.peers.Current(name)
-	life := fmt.Sprintf("fetched %d", old.Generation+1)
-	p, _, err := a.peers.Add(name, life)
-	if err != nil {
-		return p, err
+	p, known, _ := a.peers.Current(name)
+	if !known {
+		return nixl.Peer{}, nixl.Refuse("peer", name, nixl.ErrNoPeer, "")
 	}
-	a.remotes[name] = &remote{peer: p, life: life, fetched: true, name: zeroEnded(name)}
 	return p, nil
 }
 
-// Known reports whether the library still has the metadata of a peer. It drops
-// it when the connection fails and, for a fetched peer, when the peer withdraws
-// what it published.
+// Known reports whether the peer is known and the library still has its
+// metadata. It drops it when the connection fails; a peer from etcd or a
+// listener is unknown, too, once it has withdrawn what it published.
 func (a *Agent) Known(p nixl.Peer) (bool, error) {
 	const op = "known"
 	a.mu.Lock()
@@ -211,5 +315,16 @@ func (a *Agent) Known(p nixl.Peer) (bool, error) {
 	if err != nil {
 		return false, nil
 	}
-	return a.known(op, p.Name)
+	if err := a.enter(op); err != nil {
+		return false, err
+	}
+	defer a.leave()
+	s, err := a.d.check(a.h, p.Name, nixl.DRAM, nil)
+	return s == statusOK, err
+}
+
+func (a *Agent) isClosed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.closed
 }

@@ -56,8 +56,8 @@ func (n *native) createAgent(name string, c *agentConfig) (handle, status, error
 		return nil, 0, err
 	}
 	var a C.kvg_h
-	s := C.kvg_create_agent(n.table, zeroed(name), C.bool(c.progress), C.bool(c.listen), C.int(c.port), C.int(c.sync.code()),
-		C.uint64_t(c.progressDelay/time.Microsecond), C.uint64_t(c.listenDelay/time.Microsecond), C.bool(c.telemetry), &a)
+	s := C.kvg_create_agent(n.table, zeroed(name), C.bool(c.progress), C.int(c.sync.code()),
+		C.uint64_t(c.progressDelay/time.Microsecond), C.bool(c.telemetry), &a)
 	return handle(a), status(s), nil
 }
 
@@ -100,20 +100,13 @@ func (n *native) options(o *callOptions) (handle, status, error) {
 	if o.skipMerge {
 		err = both(err, n.need(C.KVG_SYM_opt_args_set_skip_desc_merge))
 	}
-	var ip *C.char
-	if o.ip != "" {
-		err, ip = both(err, n.need(C.KVG_SYM_opt_args_set_ip_addr)), zeroed(o.ip)
-	}
-	if o.port != 0 {
-		err = both(err, n.need(C.KVG_SYM_opt_args_set_port))
-	}
 	if err != nil {
 		return nil, 0, err
 	}
 	var opt C.kvg_h
 	s := C.kvg_options(n.table, (*C.kvg_h)(unsafe.Pointer(unsafe.SliceData(o.backends))), C.size_t(len(o.backends)),
 		cbool(o.notify), unsafe.Pointer(unsafe.SliceData(o.message)), C.size_t(len(o.message)),
-		unsafe.Pointer(unsafe.SliceData(o.custom)), C.size_t(len(o.custom)), cbool(o.skipMerge), ip, C.int(o.port), &opt)
+		unsafe.Pointer(unsafe.SliceData(o.custom)), C.size_t(len(o.custom)), cbool(o.skipMerge), &opt)
 	return handle(opt), status(s), nil
 }
 

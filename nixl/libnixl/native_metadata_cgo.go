@@ -70,34 +70,6 @@ func (n *native) check(agent handle, peer string, m nixl.MemoryType, regions []n
 	return status(C.kvg_check_md(n.table, C.kvg_h(agent), zeroed(peer), C.int(m), descs(regions), C.size_t(len(regions)))), nil
 }
 
-func (n *native) send(agent handle, opt handle) (status, error) {
-	if err := n.need(C.KVG_SYM_send_local_md); err != nil {
-		return 0, err
-	}
-	return status(C.kvg_send(n.table, C.kvg_h(agent), C.kvg_h(opt))), nil
-}
-
-func (n *native) sendPartial(agent handle, m nixl.MemoryType, regions []nixl.Descriptor, opt handle) (status, error) {
-	if err := both(n.needRegList(), n.need(C.KVG_SYM_send_local_partial_md)); err != nil {
-		return 0, err
-	}
-	return status(C.kvg_send_partial_md(n.table, C.kvg_h(agent), C.int(m), descs(regions), C.size_t(len(regions)), C.kvg_h(opt))), nil
-}
-
-func (n *native) fetch(agent handle, peer string, opt handle) (status, error) {
-	if err := n.need(C.KVG_SYM_fetch_remote_md); err != nil {
-		return 0, err
-	}
-	return status(C.kvg_fetch(n.table, C.kvg_h(agent), zeroed(peer), C.kvg_h(opt))), nil
-}
-
-func (n *native) withdraw(agent handle, opt handle) (status, error) {
-	if err := n.need(C.KVG_SYM_invalidate_local_md); err != nil {
-		return 0, err
-	}
-	return status(C.kvg_withdraw(n.table, C.kvg_h(agent), C.kvg_h(opt))), nil
-}
-
 func (n *native) connect(agent handle, peer string, opt handle) (status, error) {
 	if err := n.need(C.KVG_SYM_agent_make_connection); err != nil {
 		return 0, err

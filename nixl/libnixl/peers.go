@@ -57,10 +57,6 @@ func (a *Agent) AddPeer(metadata []byte) (nixl.Peer, error) {
 func (a *Agent) meet(op string, m *Metadata, ucx *ucxAddress, regions nixl.Registry, blob []byte) (nixl.Peer, error) {
 	life := m.life()
 	a.mu.Lock()
-	if a.fetching[m.Agent] {
-		a.mu.Unlock()
-		return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrBusy, "it is being fetched")
-	}
 	if a.past[m.Agent][life] {
 		a.mu.Unlock()
 		return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrStalePeer, "the metadata is of a life that has ended")

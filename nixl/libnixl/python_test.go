@@ -26,7 +26,7 @@ type python struct {
 	out *bufio.Scanner
 }
 
-func newPython(t testing.TB) *python {
+func newPython(t testing.TB, env ...string) *python {
 	t.Helper()
 	dir := wheel(t)
 	found, err := filepath.Glob(filepath.Join(dir, "nixl_cu12", "_bindings.cpython-311-*.so"))
@@ -43,7 +43,7 @@ func newPython(t testing.TB) *python {
 		testutil.SkipOrFail(t, "the wheel's module is for Python 3.11, which is not here")
 	}
 	c := exec.Command(exe, filepath.Join("testdata", "agent.py"), found[0])
-	c.Env = append(os.Environ(), PluginVariable+"="+filepath.Join(dir, ".nixl_cu12.mesonpy.libs", "plugins"))
+	c.Env = append(append(os.Environ(), PluginVariable+"="+filepath.Join(dir, ".nixl_cu12.mesonpy.libs", "plugins")), env...)
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	require.NoError(t, err)

@@ -121,7 +121,7 @@ int kvg_create_backend(kvg_table *t, kvg_h agent, const char *plugin, const char
 }
 
 int kvg_options(kvg_table *t, kvg_h *backends, size_t nbackends, int has_notif, const void *notif, size_t notif_len,
-	const void *custom, size_t custom_len, int skip_merge, const char *ip, int port, kvg_h *opt) {
+	const void *custom, size_t custom_len, int skip_merge, kvg_h *opt) {
 	kvg_h o = NULL;
 	int r = KVG_CALL(t, create_opt_args)(&o);
 	if (r) return r;
@@ -132,8 +132,6 @@ int kvg_options(kvg_table *t, kvg_h *backends, size_t nbackends, int has_notif, 
 	}
 	if (!r && custom_len) r = KVG_CALL(t, opt_args_set_custom_param)(o, custom, custom_len);
 	if (!r && skip_merge) r = KVG_CALL(t, opt_args_set_skip_desc_merge)(o, true);
-	if (!r && ip) r = KVG_CALL(t, opt_args_set_ip_addr)(o, ip);
-	if (!r && port) r = KVG_CALL(t, opt_args_set_port)(o, (uint16_t)port);
 	if (r) KVG_CALL(t, destroy_opt_args)(o);
 	else *opt = o;
 	return r;
@@ -219,15 +217,6 @@ int kvg_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_
 	int r = registered(t, type, d, n, NULL, NULL, &list);
 	if (r) return r;
 	r = KVG_CALL(t, get_local_partial_md)(agent, list, data, len, opt);
-	KVG_CALL(t, destroy_reg_dlist)(list);
-	return r;
-}
-
-int kvg_send_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt) {
-	kvg_h list;
-	int r = registered(t, type, d, n, NULL, NULL, &list);
-	if (r) return r;
-	r = KVG_CALL(t, send_local_partial_md)(agent, list, opt);
 	KVG_CALL(t, destroy_reg_dlist)(list);
 	return r;
 }

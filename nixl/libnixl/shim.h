@@ -31,13 +31,12 @@ int kvg_create_backend(kvg_table *t, kvg_h agent, const char *plugin, const char
 
 // What a call may take beside its own arguments.
 int kvg_options(kvg_table *t, kvg_h *backends, size_t nbackends, int has_notif, const void *notif, size_t notif_len,
-	const void *custom, size_t custom_len, int skip_merge, const char *ip, int port, kvg_h *opt);
+	const void *custom, size_t custom_len, int skip_merge, kvg_h *opt);
 
 // op: 0 register, 1 deregister
 int kvg_nixl_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *blob_lens, kvg_h opt);
 int kvg_nixl_query(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *blob_lens, kvg_h opt, kvg_out *answers);
 int kvg_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt, void **data, size_t *len);
-int kvg_send_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt);
 int kvg_load_md(kvg_table *t, kvg_h agent, const void *data, size_t len, kvg_out *name);
 int kvg_check_md(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg_desc *d, size_t n);
 
@@ -61,16 +60,13 @@ int kvg_view_local(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_
 int kvg_view_remote(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *peers, kvg_h opt, kvg_h *view);
 
 // One function of the library each.
-int kvg_create_agent(kvg_table *t, const char *name, bool progress, bool listen, int port, int sync,
-	uint64_t progress_us, uint64_t listen_us, bool telemetry, kvg_h *agent);
+int kvg_create_agent(kvg_table *t, const char *name, bool progress, int sync, uint64_t progress_us, bool telemetry,
+	kvg_h *agent);
 int kvg_destroy_agent(kvg_table *t, kvg_h a);
 int kvg_destroy_backend(kvg_table *t, kvg_h b);
 int kvg_free_options(kvg_table *t, kvg_h o);
 int kvg_local_md(kvg_table *t, kvg_h a, void **p, size_t *n);
 int kvg_invalidate(kvg_table *t, kvg_h a, const char *p);
-int kvg_send(kvg_table *t, kvg_h a, kvg_h o);
-int kvg_fetch(kvg_table *t, kvg_h a, const char *p, kvg_h o);
-int kvg_withdraw(kvg_table *t, kvg_h a, kvg_h o);
 int kvg_connect(kvg_table *t, kvg_h a, const char *p, kvg_h o);
 int kvg_release_list(kvg_table *t, kvg_h a, kvg_h l);
 int kvg_make(kvg_table *t, kvg_h a, int op, kvg_h l, const int *li, size_t ln, kvg_h r, const int *ri, size_t rn, kvg_h o, kvg_h *q);

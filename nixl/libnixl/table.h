@@ -55,8 +55,6 @@ typedef void *kvg_h;
 	X(int, opt_args_set_has_notif, (kvg_h, bool)) \
 	X(int, opt_args_set_skip_desc_merge, (kvg_h, bool)) \
 	X(int, opt_args_set_custom_param, (kvg_h, const void *, size_t)) \
-	X(int, opt_args_set_ip_addr, (kvg_h, const char *)) \
-	X(int, opt_args_set_port, (kvg_h, uint16_t)) \
 	X(int, create_reg_dlist, (int, kvg_h *)) \
 	X(int, destroy_reg_dlist, (kvg_h)) \
 	X(int, reg_dlist_add_desc, (kvg_h, uintptr_t, size_t, uint64_t, const void *, size_t)) \
@@ -79,10 +77,6 @@ typedef void *kvg_h;
 	X(int, load_remote_md, (kvg_h, const void *, size_t, char **)) \
 	X(int, invalidate_remote_md, (kvg_h, const char *)) \
 	X(int, check_remote_md, (kvg_h, const char *, kvg_h)) \
-	X(int, send_local_md, (kvg_h, kvg_h)) \
-	X(int, send_local_partial_md, (kvg_h, kvg_h, kvg_h)) \
-	X(int, fetch_remote_md, (kvg_h, const char *, kvg_h)) \
-	X(int, invalidate_local_md, (kvg_h, kvg_h)) \
 	X(int, agent_make_connection, (kvg_h, const char *, kvg_h)) \
 	X(int, prep_xfer_dlist, (kvg_h, const char *, kvg_h, kvg_h *, kvg_h)) \
 	X(int, release_xfer_dlist_handle, (kvg_h, kvg_h)) \

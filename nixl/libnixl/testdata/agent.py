@@ -10,9 +10,11 @@ spec.loader.exec_module(nixl)
 
 
 class Agent:
-    def start(self, name, size):
+    def start(self, name, size, port=0):
         config = nixl.nixlAgentConfig()
         config.useProgThread = True
+        config.useListenThread = port != 0
+        config.listenPort = int(port or 8888)
         config.syncMode = nixl.NIXL_THREAD_SYNC_RW
         self.agent = nixl.nixlAgent(name, config)
         params, _ = self.agent.getPluginParams("UCX")
@@ -30,6 +32,18 @@ class Agent:
 
     def add(self, blob):
         return self.agent.loadRemoteMD(bytes.fromhex(blob)).decode()
+
+    def known(self, peer):
+        return int(self.agent.checkRemoteMD(peer, nixl.nixlXferDList(nixl.DRAM_SEG)) == nixl.NIXL_SUCCESS)
+
+    def publish(self, ip="", port=0):
+        self.agent.sendLocalMD(ip, int(port))
+
+    def fetch(self, peer, ip="", port=0):
+        self.agent.fetchRemoteMD(peer, ip, int(port))
+
+    def withdraw(self, ip="", port=0):
+        self.agent.invalidateLocalMD(ip, int(port))
 
     def fill(self, value):
         self.memory[:] = bytes([int(value)]) * len(self.memory)
