@@ -39,8 +39,8 @@ type Options struct {
 	Mode Mode
 	// Pools are the pools of blocks; a pool's id is its index.
 	Pools []PoolOptions
-	// Compute is the stream of the steps. In modes that zero in line, zeroing
-	// goes to it.
+	// Compute is the stream of the steps; an engine lends its own by stream.Adopt.
+	// In modes that zero in line, zeroing goes to it.
 	Compute *stream.Stream
 	// Agent is the agent that the transfers are made with.
 	Agent nixl.Agent

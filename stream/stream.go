@@ -46,7 +46,9 @@ func New(reg *event.Registry, o cuda.StreamOptions) (*Stream, error) {
 }
 
 // Adopt takes a stream that someone else made and keeps owning, who must not
-// destroy it before Close. It records the stream's first mark, so that what
+// destroy it before Close. h is the device's handle of it: the raw stream of an
+// engine goes through the device first, as in the example of cuda/driver's
+// AdoptStream. It records the stream's first mark, so that what
 // was in the stream before is covered, and so that a handle which the device
 // refuses (no stream, capturing) is an error here.
 //

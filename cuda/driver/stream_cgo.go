@@ -51,7 +51,8 @@ func (d *Device) NewStream(o cuda.StreamOptions) (cuda.Stream, error) {
 
 // AdoptStream takes a stream of the device's context that someone else made
 // and keeps owning. What it returns is for [cuda.Device] and for stream.Adopt;
-// destroying that leaves the stream alone. Before each use it is checked that the stream is not capturing.
+// destroying that leaves the stream alone. Before each use it is checked that
+// the stream is not capturing.
 //
 // The legacy default stream (0 or CU_STREAM_LEGACY) is that of the device's
 // context: see [cuda.Device.LegacyStream]. The per-thread one

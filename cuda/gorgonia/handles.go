@@ -24,7 +24,7 @@ func raw[T any](h T) uint64 { return *(*uint64)(unsafe.Pointer(&h)) }
 func RawContext(c cu.CUContext) driver.Context { return driver.Context(raw(c)) }
 
 // RawStream returns the driver's handle of a stream, for
-// [driver.Device.AdoptStream].
+// [driver.Device.AdoptStream], whose result is for stream.Adopt.
 func RawStream(s cu.Stream) driver.RawStream { return driver.RawStream(raw(s)) }
 
 // RawEvent returns the driver's handle of an event, for

@@ -21,9 +21,9 @@ import (
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/driver"
+	"github.com/kvgate/kvgate/cuda/internal/engine"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/cuda/softcuda"
-	"github.com/kvgate/kvgate/cuda/softcuda/internal/engine"
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/stream"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/driver"
-	"github.com/kvgate/kvgate/cuda/softcuda/internal/engine"
+	"github.com/kvgate/kvgate/cuda/internal/engine"
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/internal/abi/clib"
 	"github.com/kvgate/kvgate/internal/dl"
