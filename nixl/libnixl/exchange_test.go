@@ -204,3 +204,39 @@ func TestGarbageFromAListener(t *testing.T) {
 		require.ErrorContains(t, err, "listener at "+nobody.String())
 	}
 }
+
+// A peer that leaves while transfers with it are in flight is unknown at once,
+// and the library keeps it until it is met anew.
+func TestLeavesInFlight(t *testing.T) {
+	a, b := agent(t, "decode", Config{}), agent(t, "prefill", Config{})
+	blob, err := b.Metadata()
+	require.NoError(t, err)
+	p, err := a.AddPeer(blob)
+	require.NoError(t, err)
+	native := func() bool {
+		s, err := a.d.check(a.h, p.Name, nixl.DRAM, nil)
+		require.NoError(t, err)
+		return s == statusOK
+	}
+	count := func(fn func(nixl.Peer)) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		fn(p)
+	}
+	count(a.peers.Begin)
+	a.lost(p)
+	_, err = a.Peer(p.Name)
+	quiet(t, err, nixl.ErrNoPeer)
+	require.True(t, native())
+	_, err = a.AddPeer(blob)
+	quiet(t, err, nixl.ErrBusy)
+	count(a.peers.End)
+	q, err := a.AddPeer(blob)
+	require.NoError(t, err)
+	require.Equal(t, p.Generation+1, q.Generation)
+	a.lost(p) // of the generation before
+	_, err = a.Peer(p.Name)
+	require.NoError(t, err)
+	a.lost(q)
+	require.False(t, native())
+}

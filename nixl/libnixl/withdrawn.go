@@ -3,7 +3,6 @@ package libnixl
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
@@ -85,14 +84,16 @@ func (w *withdrawals) left(name string, revision int64) {
 }
 
 func (w *withdrawals) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for pause := watchSoon; ctx.Err() == nil; pause = min(2*pause, watchLater) {
 		one, cancel := context.WithCancel(ctx)
 		w.mu.Lock()
 		w.restart = cancel
 		w.mu.Unlock()
-		_ = w.stream(one) // it ends when etcd is away: what was missed is looked up by the next
+		if w.stream(one) { // until etcd is away; the next one looks up what was missed
+			pause = watchSoon
+		}
 		cancel()
-		_ = w.a.clk.Sleep(ctx, watchAgain)
+		_ = w.a.clk.Sleep(ctx, pause)
 	}
 	w.mu.Lock()
 	w.ended = true
@@ -100,13 +101,17 @@ func (w *withdrawals) run(ctx context.Context) {
 	w.a.clk.Notify()
 }
 
-const watchAgain = time.Second
+const (
+	watchSoon  = 50 * time.Millisecond
+	watchLater = 2 * time.Second
+)
 
-// stream watches for deletions until that fails.
-func (w *withdrawals) stream(ctx context.Context) error {
+// stream watches for deletions until that fails, and reports whether it had
+// begun.
+func (w *withdrawals) stream(ctx context.Context) (began bool) {
 	_, now, err := w.etcd.get(ctx, w.etcd.key(w.a.name, wholeLabel), true)
 	if err != nil {
-		return err
+		return false
 	}
 	prefix := w.etcd.space + "/"
 	type create struct {
@@ -118,7 +123,7 @@ func (w *withdrawals) stream(ctx context.Context) error {
 		Create create `json:"create_request"`
 	}{create{etcdRange{Key: []byte(prefix), RangeEnd: after(prefix)}, now + 1, []string{"NOPUT"}}})
 	if err != nil {
-		return err
+		return false
 	}
 	defer body.Close()
 	w.mu.Lock()
@@ -128,8 +133,8 @@ func (w *withdrawals) stream(ctx context.Context) error {
 	}
 	w.mu.Unlock()
 	for _, n := range names {
-		if err := w.look(ctx, n); err != nil {
-			return err
+		if w.look(ctx, n) != nil {
+			return false
 		}
 	}
 	for d := json.NewDecoder(body); ; {
@@ -143,12 +148,10 @@ func (w *withdrawals) stream(ctx context.Context) error {
 			} `json:"result"`
 			Error json.RawMessage `json:"error"`
 		}
-		if err := d.Decode(&m); err != nil {
-			return err
+		if d.Decode(&m) != nil || m.Result.Canceled || m.Error != nil {
+			return began
 		}
-		if m.Result.Canceled || m.Error != nil {
-			return fmt.Errorf("etcd ends the watch: %s", m.Error)
-		}
+		began = true
 		for _, e := range m.Result.Events {
 			name, label, ok := w.etcd.owner(string(e.KV.Key))
 			if e.Type == "DELETE" && ok && (label == "" || label == wholeLabel) {

@@ -14,6 +14,7 @@ class Agent:
         config = nixl.nixlAgentConfig()
         config.useProgThread = True
         config.useListenThread = port != 0
+        config.lthrDelay = 1000
         config.listenPort = int(port or 8888)
         config.syncMode = nixl.NIXL_THREAD_SYNC_RW
         self.agent = nixl.nixlAgent(name, config)
