@@ -67,7 +67,6 @@ type remote struct {
 	peer    nixl.Peer
 	life    string
 	regions nixl.Registry
-	fetched bool // its metadata came by the library itself: regions are not known
 	keys    map[keyOf]string
 	ucx     *ucxAddress // nil: none, or not known
 	name    []byte      // with a zero byte

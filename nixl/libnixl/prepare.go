@@ -31,21 +31,15 @@ func (t *Transfer) prepare(op string) error {
 		t.pin() // so that neither memory nor peer goes meanwhile
 	}
 	r := a.remotes[t.spec.Peer.Name]
-	fetched, name := false, a.selfName
+	name := a.selfName
 	if err == nil && r != nil {
-		fetched, name = r.fetched, r.name
+		name = r.name
 	}
 	a.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	var req handle
-	if fetched {
-		err = t.checkFetched(op)
-	}
-	if err == nil {
-		req, err = t.make(op, name)
-	}
+	req, err := t.make(op, name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil && (t.req != nil || t.closed) {
@@ -76,10 +70,9 @@ func (t *Transfer) resolve(op string) error {
 	if !ok {
 		return nixl.Refuse(op, s.Peer.Name, nixl.ErrNotRegistered, "local entry %d: %s %s", i, s.LocalMemory, e)
 	}
-	switch {
-	case own:
+	if own {
 		e, i, ok = resolveSide(&a.registry, s.RemoteMemory, s.Remote, &entries)
-	case !remote.fetched:
+	} else {
 		e, i, ok = resolveSide(&remote.regions, s.RemoteMemory, s.Remote, nil)
 	}
 	if !ok {
@@ -107,22 +100,6 @@ func resolveSide(r *nixl.Registry, m nixl.MemoryType, all []nixl.Descriptor, ent
 		}
 	}
 	return nixl.Descriptor{}, 0, true
-}
-
-// checkFetched asks the library about memory of a peer whose metadata never
-// came by here.
-func (t *Transfer) checkFetched(op string) error {
-	s, err := t.a.d.check(t.a.h, t.spec.Peer.Name, t.spec.RemoteMemory, t.spec.Remote)
-	if err != nil || s == statusOK {
-		return failed(op, t.spec.Peer.Name, s, err)
-	}
-	if s == statusNotFound || s == statusBackend {
-		if t.a.vanished(t.spec.Peer) {
-			return nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrNoPeer, "the library has dropped the peer")
-		}
-		return nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrNotRegistered, "an entry is not in what the peer published")
-	}
-	return failed(op, t.spec.Peer.Name, s, nil)
 }
 
 // vanished reports whether the library has dropped the peer by itself, and

@@ -114,7 +114,6 @@ func (t *Transfer) Post() error {
 			return err
 		}
 	}
-	before, beforeErr := t.status, t.err
 	t.status, t.err, t.arrived = nixl.InProgress, nil, false
 	t.posts++
 	t.pin()
@@ -130,15 +129,6 @@ func (t *Transfer) Post() error {
 		t.arrived = s == statusOK
 		return nil
 	}
-	if err == nil && s == statusNotFound && a.withdrawn(t.spec.Peer) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		t.status, t.err = before, beforeErr
-		t.posts--
-		t.unpin(true)
-		t.withdraw()
-		return t.refused(nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrNoPeer, "it has left"))
-	}
 	if err == nil {
 		err = a.classify(op, t.spec.Peer, s)
 	}
@@ -146,17 +136,6 @@ func (t *Transfer) Post() error {
 	defer a.mu.Unlock()
 	t.fail(err)
 	return err
-}
-
-// withdrawn reports whether the library forgot a fetched peer, as it does by
-// itself when the peer withdraws what it published. The library looks for the
-// peer before it hands anything over, and has that code for nothing else there.
-func (a *Agent) withdrawn(p nixl.Peer) bool {
-	a.mu.Lock()
-	r := a.remotes[p.Name]
-	fetched := r != nil && r.peer == p && r.fetched
-	a.mu.Unlock()
-	return fetched && a.vanished(p)
 }
 
 // mayPost is called with mu held.

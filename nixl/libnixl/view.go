@@ -58,7 +58,7 @@ func (a *Agent) RemoteView(m nixl.MemoryType, d []RemoteDescriptor) (*View, erro
 			a.mu.Unlock()
 			return nil, nixl.Refuse(op, x.Peer, nixl.ErrNoPeer, "entry %d", i)
 		}
-		if _, ok := r.regions.Find(m, x.Descriptor); !ok && !r.fetched {
+		if _, ok := r.regions.Find(m, x.Descriptor); !ok {
 			a.mu.Unlock()
 			return nil, nixl.Refuse(op, x.Peer, nixl.ErrNotRegistered, "entry %d: %s %s", i, m, x.Descriptor)
 		}
