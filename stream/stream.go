@@ -52,8 +52,9 @@ func New(reg *event.Registry, o cuda.StreamOptions) (*Stream, error) {
 // was in the stream before is covered, and so that a handle which the device
 // refuses (no stream, capturing) is an error here.
 //
-// The legacy and per-thread default streams are refused with
-// [cuda.ErrInvalidHandle].
+// CUDA's own names of its default streams (0, 1 and 2) are refused with
+// [cuda.ErrInvalidHandle]. The legacy one has a handle of the device's for those
+// whose work is there: see [cuda.Device.LegacyStream].
 func Adopt(reg *event.Registry, h cuda.Stream, name string) (*Stream, error) {
 	switch h {
 	case 0, legacyStream:

@@ -17,5 +17,10 @@
 // takes tens of milliseconds where every P is busy; [Watched.Hook] does not.
 // BenchmarkWake in cuda/softcuda measures all ways.
 //
+// Host functions are C: [Device.NewSignal] has one that counts, [Device.NewHostFunc]
+// takes one of the caller's. Waits that can be cancelled ask the driver again and
+// again (SyncStream sleeps in between, SyncEvent does not), those for an event with
+// BlockingSync and for the whole device have a thread of the system's blocked.
+//
 // The symbols it calls are listed in SYMBOLS.md.
 package driver

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,7 @@ func FuzzSubmit(f *testing.F) {
 type hostile struct {
 	d       *driver.Device
 	streams [2]cuda.Stream
+	end     cuda.Event
 	good    []uint64
 }
 
@@ -55,7 +57,11 @@ func newHostile(t testing.TB, d *driver.Device) *hostile {
 	require.NoError(t, err)
 	pinned, err := d.AllocPinned(1<<12, cuda.AllocOptions{})
 	require.NoError(t, err)
-	h.good = []uint64{uint64(p), uint64(p) + 1<<15, uint64(pinned.Device), uint64(e), uint64(h.streams[0]), 0, 1, 4, 4096}
+	h.end, err = d.NewEvent()
+	require.NoError(t, err)
+	signal, err := d.NewSignal()
+	require.NoError(t, err)
+	h.good = []uint64{uint64(p), uint64(p) + 1<<15, uint64(pinned.Device), uint64(e), uint64(h.streams[0]), 0, 1, 4, 4096, uint64(signal)}
 	return h
 }
 
@@ -93,8 +99,35 @@ func (h *hostile) submit(t *testing.T, src []byte) {
 		t.Fatalf("%+v for %+v", se, b.Commands())
 	}
 	for _, s := range h.streams {
-		require.NoError(t, h.d.SyncStream(context.Background(), s))
+		h.sync(t, s, b.Commands())
 	}
 	marks := []cuda.Mark{{Event: cuda.Event(h.good[3]), Word: cuda.DevicePtr(binary.LittleEndian.Uint64(append(src, make([]byte, 8)...)))}}
 	_ = h.d.Poll(marks) // a word anywhere: refused, or read
+}
+
+// sync waits for s, and writes the words that waits among the commands are for
+// until it has come to its end.
+func (h *hostile) sync(t *testing.T, s cuda.Stream, commands []cuda.Command) {
+	var b cuda.Batch
+	b.Record(s, h.end)
+	require.NoError(t, h.d.Submit(&b))
+	m := []cuda.Mark{{Event: h.end}}
+	for {
+		for range 5 {
+			require.NoError(t, h.d.Poll(m))
+			if m[0].State == cuda.MarkFired {
+				return
+			}
+			require.NoError(t, h.d.Clock().Sleep(context.Background(), time.Millisecond))
+		}
+		for _, c := range commands {
+			if c.Op != cuda.OpWaitWord {
+				continue
+			}
+			var word [4]byte
+			binary.NativeEndian.PutUint32(word[:], uint32(c.B))
+			_ = h.d.Write(cuda.DevicePtr(c.A), word[:]) // it may be one that was refused
+			require.NoError(t, h.d.Clock().Sleep(context.Background(), time.Millisecond))
+		}
+	}
 }

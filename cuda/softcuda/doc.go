@@ -18,7 +18,14 @@
 // legacy default stream; a graph's nodes can be counted but not listed or made
 // by hand, and captures of another context forbid a thread nothing. Memory is
 // allocated in stream order, but not in a capture, and pools live no longer than
-// their device's contexts. What
-// the simulator can't do is CUDA_ERROR_NOT_SUPPORTED: see the list in driver.abi,
-// and the comments here.
+// their device's contexts.
+//
+// The streams 0 and CU_STREAM_LEGACY are the legacy default stream of the thread's
+// context, with its order; CU_STREAM_PER_THREAD is not served. Host functions run
+// on threads of Go's, one of a device after the other, and are refused calls of
+// CUDA. A wait for a word compares cyclically (CU_STREAM_WAIT_VALUE_GEQ); the other
+// comparisons are not served.
+//
+// What the simulator can't do is CUDA_ERROR_NOT_SUPPORTED: see the list in
+// driver.abi, and the comments here.
 package softcuda

@@ -22,9 +22,11 @@ var bg = context.Background()
 
 // newEngine makes CUDA code of somebody else's, with a context of its own,
 // current on the test's thread.
-func newEngine(t *testing.T) (engine.Engine, uint64) {
+func newEngine(t *testing.T) (engine.Engine, uint64) { return newEngineOf(t, sim.Options{Real: true}) }
+
+func newEngineOf(t *testing.T, o sim.Options) (engine.Engine, uint64) {
 	t.Helper()
-	soft := add(t, sim.Options{Real: true})
+	soft := add(t, o)
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	e := engine.Engine{Lib: softcuda.Library{}}

@@ -1,6 +1,6 @@
 """A CUDA program in NVIDIA's own Python client, cuda-bindings, run on whatever
 libcuda.so.1 the loader finds. It loads this repository's PTX, runs kernels,
-copies, fills, events, streams, graphs and pools, and checks every byte.
+copies, fills, events, streams, words, graphs and pools, and checks every byte.
 
     client.py KERNELS-FOLDER
 """
@@ -229,6 +229,65 @@ def pools(device, stream):
     ok(cu.cuMemFree(out))
 
 
+def words():
+    """A stream waits for a word until another, or the host, has written it."""
+    waiting, writing = ok(cu.cuStreamCreate(1)), ok(cu.cuStreamCreate(1))
+    event = ok(cu.cuEventCreate(2 | 1))  # without timing, blocking synchronisation
+    host = ok(cu.cuMemHostAlloc(64, 2))
+    seen = (ctypes.c_uint32 * 16).from_address(host)
+    word = ok(cu.cuMemHostGetDevicePointer(host, 0))
+    small = upload(bytes(4))
+    seen[0] = 0
+    ok(cu.cuStreamWaitValue32(waiting, word, 1, 0))
+    ok(cu.cuMemsetD32Async(small, 4711, 1, waiting))
+    ok(cu.cuStreamWaitValue32(waiting, word, 2, 0))
+    ok(cu.cuEventRecord(event, waiting))
+    check("an event behind a wait for a word", cu.cuEventQuery(event)[0], cu.CUresult.CUDA_ERROR_NOT_READY)
+    ok(cu.cuStreamWriteValue32(writing, word, 1, 0))
+    ok(cu.cuStreamSynchronize(writing))
+    check("a word that a stream has written", seen[0], 1)
+    check("an event behind a second wait", cu.cuEventQuery(event)[0], cu.CUresult.CUDA_ERROR_NOT_READY)
+    seen[0] = 2
+    ok(cu.cuEventSynchronize(event))
+    check("what was filled behind the wait", download(small, 4), bytearray(struct.pack("<I", 4711)))
+    check("a word at an odd place", cu.cuStreamWriteValue32(writing, int(word) + 2, 1, 0)[0], cu.CUresult.CUDA_ERROR_INVALID_VALUE)
+    ok(cu.cuMemFreeHost(host))
+    ok(cu.cuMemFree(small))
+    ok(cu.cuEventDestroy(event))
+    for s in (waiting, writing):
+        ok(cu.cuStreamDestroy(s))
+
+
+def priorities():
+    """Priorities outside of the range are clamped to it."""
+    least, greatest = ok(cu.cuCtxGetStreamPriorityRange())
+    check("the range of priorities", (least, greatest < least), (0, True))
+    for asked, want in ((least, least), (greatest, greatest), (greatest - 9, greatest), (least + 9, least)):
+        s = ok(cu.cuStreamCreateWithPriority(1, asked))
+        check(f"priority {asked}", ok(cu.cuStreamGetPriority(s)), want)
+        ok(cu.cuStreamDestroy(s))
+
+
+def default_streams():
+    """0 and CU_STREAM_LEGACY are one stream; the per-thread one is refused."""
+    blocking, event = ok(cu.cuStreamCreate(0)), ok(cu.cuEventCreate(2))
+    small, n = upload(bytes(4)), 32 << 20
+    big = ok(cu.cuMemAlloc(n))
+    for i in range(4):
+        ok(cu.cuMemsetD32Async(big, i + 1, n // 4, cu.CU_STREAM_LEGACY))
+    ok(cu.cuMemcpyDtoDAsync(small, int(big) + n - 4, 4, blocking))
+    ok(cu.cuStreamSynchronize(blocking))
+    check("what a blocking stream sees of the legacy one", download(small, 4), bytearray(struct.pack("<I", 4)))
+    ok(cu.cuEventRecord(event, 0))
+    ok(cu.cuStreamSynchronize(cu.CU_STREAM_LEGACY))
+    check("an event in stream 0", cu.cuEventQuery(event)[0], cu.CUresult.CUDA_SUCCESS)
+    check("the per-thread stream", cu.cuEventRecord(event, cu.CU_STREAM_PER_THREAD)[0], cu.CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    for p in (big, small):
+        ok(cu.cuMemFree(p))
+    ok(cu.cuEventDestroy(event))
+    ok(cu.cuStreamDestroy(blocking))
+
+
 def main():
     ok(cu.cuInit(0))
     device = ok(cu.cuDeviceGet(0))
@@ -241,6 +300,9 @@ def main():
     streams()
     graphs(stream)
     pools(device, stream)
+    words()
+    priorities()
+    default_streams()
     ok(cu.cuStreamDestroy(stream))
     ok(cu.cuDevicePrimaryCtxRelease(device))
     print(f"client: {checks} checks passed")
