@@ -240,3 +240,62 @@ func TestLeavesInFlight(t *testing.T) {
 	a.lost(q)
 	require.False(t, native())
 }
+
+// Regions that are registered later follow under a label of their own, or over a
+// socket.
+func TestPublishPartial(t *testing.T) {
+	server, port := etcd(t), freePort(t)
+	a := agent(t, "decode", Config{Etcd: server, Listen: true, ListenPort: port.Port()})
+	b := agent(t, "prefill", Config{Etcd: server})
+	buf := pages(t, 1<<14)
+	ctx, zero := context.Background(), netip.AddrPort{}
+	fetch := func(label string) (nixl.Peer, error) {
+		return a.FetchPartial(ctx, "prefill", label, zero, a.Clock().Now()+patience)
+	}
+	part := func(k uint64) []nixl.Descriptor { return []nixl.Descriptor{region(buf, k*4096, 4096)} }
+	reaches := func(p nixl.Peer, k uint64) error {
+		x, err := a.NewTransfer(nixl.Spec{Peer: p, Local: part(3), Remote: part(k)})
+		if err != nil {
+			return err
+		}
+		require.NoError(t, x.Post())
+		require.NoError(t, wait(t, a, x))
+		return x.Close()
+	}
+	_, err := a.Register(nixl.DRAM, part(3))
+	require.NoError(t, err)
+	_, err = b.Register(nixl.DRAM, part(0))
+	require.NoError(t, err)
+	require.NoError(t, b.Publish(ctx, zero))
+	p, err := a.FetchPeer(ctx, "prefill", zero, a.Clock().Now()+patience)
+	require.NoError(t, err)
+	for k := range uint64(2) {
+		_, err = b.Register(nixl.DRAM, part(k+1))
+		require.NoError(t, err)
+		quiet(t, reaches(p, k+1), nixl.ErrNotRegistered)
+	}
+	require.NoError(t, b.PublishPartial(ctx, "more", nixl.DRAM, part(1), zero))
+	q, err := fetch("more")
+	require.NoError(t, err)
+	require.Equal(t, p, q)
+	require.NoError(t, b.PublishPartial(ctx, "", nixl.DRAM, part(2), port))
+	for k := range uint64(3) {
+		require.NoError(t, reaches(p, k))
+	}
+	for _, label := range []string{"", "a/b"} {
+		quiet(t, b.PublishPartial(ctx, label, nixl.DRAM, part(1), zero), nixl.ErrInvalid)
+		_, err := fetch(label)
+		quiet(t, err, nixl.ErrInvalid)
+	}
+	quiet(t, b.PublishPartial(ctx, "more", nixl.DRAM, part(3), zero), nixl.ErrNotRegistered)
+	require.NoError(t, a.RemovePeer(p))
+	_, err = fetch("more")
+	quiet(t, err, nixl.ErrNoPeer)
+	require.ErrorContains(t, err, "etcd key /nixl/agents//prefill/more: the metadata is partial")
+
+	over, cancel := context.WithCancelCause(ctx)
+	cancel(context.Canceled)
+	_, err = a.FetchPeer(over, "nobody", zero, never)
+	quiet(t, err, nixl.ErrNoPeer)
+	require.ErrorIs(t, err, context.Canceled)
+}
