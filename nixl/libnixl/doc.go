@@ -42,6 +42,11 @@
 //     [Config.RequireSeal] where all peers are of this binding. A checksum is no
 //     signature: it does not keep out what is made to do harm, nor does the
 //     listener ask who connects: see [Config.Listen].
+//   - UCX connects over TCP when a peer is added, and waits. Where the host of an
+//     address does not answer, which may be one that is gone as well as one that
+//     was damaged, AddPeer and with it the agent stand still until the kernel
+//     gives up, which takes minutes. UCX_TCP_CONN_NB=y lets it not wait; UCX has
+//     it off since it can lead to connections being reset under load.
 //   - The library has no cancel: a posted transfer ends by itself or not at all.
 //     [Transfer.Cancel] of one in flight keeps its notification back and names
 //     its end; its bytes all move. Who needs it no more cancels it, hands it to
