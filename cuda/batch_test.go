@@ -113,3 +113,24 @@ func TestLaunchWithImpossibleArguments(t *testing.T) {
 		require.Len(t, b.Arena(), MaxArgBytes, "nothing was taken")
 	}
 }
+
+func TestWordsAndSignals(t *testing.T) {
+	var b Batch
+	b.WriteWord(5, 16, 7)
+	b.WaitWord(6, 20, 8)
+	b.WaitWordFlush(5, 24, 9)
+	b.Signal(6, 33, 1<<40)
+	require.Equal(t, []Command{
+		{Op: OpWriteWord, A: 16, B: 7},
+		{Op: OpWaitWord, Stream: 1, A: 20, B: 8},
+		{Op: OpWaitWord, Flags: WaitFlush, A: 24, B: 9},
+		{Op: OpSignal, Stream: 1, A: 33, B: 1 << 40},
+	}, b.Commands())
+	p := PinnedBuffer{Host: make([]byte, 64)}
+	p.Word(60).Store(0x01020304)
+	require.Equal(t, uint32(0x01020304), p.Word(60).Load())
+	require.NotZero(t, p.Host[60])
+	require.Panics(t, func() { p.Word(61) })
+	require.Panics(t, func() { p.Word(64) })
+	require.Panics(t, func() { p.Word(58) }, "not aligned")
+}

@@ -7,6 +7,11 @@
 // for any number of streams, as flat 64-byte records, and crosses into the
 // driver once. [Device.Poll] asks after any number of marks in one crossing.
 //
+// A batch has work (launches, copies, fills, graphs), marks and waits for them
+// (events, words of memory), and calls of host functions. Streams are FIFO and have
+// no other order than those waits make, unless they are blocking ones and an engine
+// uses the legacy default stream: see [Device.LegacyStream].
+//
 // Handles (streams, events, functions) and device addresses are integers,
 // never Go pointers: the collector has no part in their lifetime, and whoever
 // made one frees it.

@@ -46,3 +46,39 @@ func Example() {
 	// the step reads [0 0 0 0]
 	// simulated time: true
 }
+
+// The host is called when a stream has come to a place, and lets another go on.
+func ExampleDevice_NewHostFunc() {
+	dev, err := sim.New(sim.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer dev.Close()
+	flag, _ := dev.AllocPinned(4, cuda.AllocOptions{Name: "flag"})
+	flag.Word(0).Store(0)
+	pool, _ := dev.Alloc(1<<20, cuda.AllocOptions{Name: "kv pool"})
+	gate, _ := dev.NewStream(cuda.StreamOptions{Name: "gate"})
+	compute, _ := dev.NewStream(cuda.StreamOptions{Name: "compute"})
+	zeroed, _ := dev.NewHostFunc("zeroed", func(block uint64) {
+		fmt.Println("block", block, "is zeroed")
+		flag.Word(0).Store(1)
+	})
+	over, _ := dev.NewSignal()
+
+	var b cuda.Batch
+	b.Fill32(gate, pool, 0, 1<<18)
+	b.Signal(gate, zeroed, 7)
+	b.WaitWord(compute, flag.Device, 1)
+	b.Signal(compute, over, 0)
+	if err := dev.Submit(&b); err != nil {
+		panic(err)
+	}
+	if err := dev.SyncStream(context.Background(), compute); err != nil {
+		panic(err)
+	}
+	n, _ := dev.SignalCount(over)
+	fmt.Println("steps that are over:", n)
+	// Output:
+	// block 7 is zeroed
+	// steps that are over: 1
+}
