@@ -45,6 +45,8 @@ type Agent struct {
 	past     map[string]map[string]bool // lives of a name that others followed
 	registry nixl.Registry
 	inFlight int
+	making   int                // requests that are just being made
+	made     *sync.Cond         // of mu: making is 0
 	requests *Transfer          // those with a native request, linked
 	lists    map[*List]struct{} // those with a native list
 	views    map[*View]struct{}
@@ -132,6 +134,7 @@ func (l *Library) newAgent(name string, c Config) (*Agent, error) {
 		remotes: map[string]*remote{}, past: map[string]map[string]bool{},
 		lists: map[*List]struct{}{}, views: map[*View]struct{}{},
 	}
+	a.made = sync.NewCond(&a.mu)
 	var err error
 	if a.self, _, err = a.peers.Add(name, "self"); err != nil {
 		return nil, err
@@ -256,6 +259,9 @@ func (a *Agent) close() error {
 	if a.closed {
 		a.mu.Unlock()
 		return nil
+	}
+	for a.making > 0 {
+		a.made.Wait()
 	}
 	if a.inFlight > 0 {
 		defer a.mu.Unlock()

@@ -50,7 +50,7 @@ func (a *Agent) prepareList(op string, p nixl.Peer, m nixl.MemoryType, d []nixl.
 		t.spec.Local = nil
 	}
 	a.mu.Lock()
-	err := t.resolve(op)
+	_, err := t.resolve(op)
 	if err == nil {
 		t.pin()
 	}
@@ -134,11 +134,7 @@ func (a *Agent) NewIndexed(op nixl.Op, local *List, localIndex []int32, remote *
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	t := &Transfer{a: a, spec: s, opt: o, lists: &indexed{local, remote, slices.Clone(localIndex), slices.Clone(remoteIndex)}}
-	if err := a.enter(name); err != nil {
-		return nil, err
-	}
-	defer a.leave()
+	t := &Transfer{a: a, spec: s, opt: &o, lists: &indexed{local, remote, slices.Clone(localIndex), slices.Clone(remoteIndex)}}
 	if err := t.prepare(name); err != nil {
 		return nil, err
 	}

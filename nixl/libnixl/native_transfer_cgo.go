@@ -51,7 +51,7 @@ func (n *native) make(agent handle, op nixl.Op, local handle, li []int32, remote
 func (n *native) create(agent handle, s *nixl.Spec, peer []byte, opt handle) (handle, status, error) {
 	if !n.ready[C.KVG_SYM_create_xfer_req].Load() {
 		err := both(n.needRequest(), n.needList())
-		if err = both(err, n.need(C.KVG_SYM_create_xfer_req)); err != nil {
+		if err = both(err, n.need(C.KVG_SYM_create_xfer_req, C.KVG_SYM_xfer_dlist_clear)); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -19,56 +19,65 @@ func (t *Transfer) copied(local, remote []nixl.Descriptor) (l, r []nixl.Descript
 }
 
 // prepare makes the native request. Of two that do so at once the first stays.
-// The caller keeps the agent.
 func (t *Transfer) prepare(op string) error {
 	a := t.a
-	if b := t.opt.Backend; b != nil && b.a != a {
-		return nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrInvalid, "backend %s is of another agent", b.Plugin())
+	if t.opt != nil && t.opt.Backend != nil && t.opt.Backend.a != a {
+		return nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrInvalid, "backend %s is of another agent", t.opt.Backend.Plugin())
 	}
 	a.mu.Lock()
-	err := t.resolve(op)
-	if err == nil {
-		t.pin() // so that neither memory nor peer goes meanwhile
+	if a.closed {
+		a.mu.Unlock()
+		return nixl.Refuse(op, "", nixl.ErrClosed, "agent %s", a.name)
 	}
-	r := a.remotes[t.spec.Peer.Name]
+	r, err := t.resolve(op)
+	if err != nil {
+		a.mu.Unlock()
+		return err
+	}
+	t.pin()    // so that neither memory nor peer goes meanwhile
+	a.making++ // nor the agent
 	name := a.selfName
-	if err == nil && r != nil {
+	if r != nil {
 		name = r.name
 	}
 	a.mu.Unlock()
-	if err != nil {
-		return err
-	}
 	req, err := t.make(op, name)
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	if err == nil && (t.req != nil || t.closed) {
-		_, _ = a.d.release(a.h, req) // as in dropLocked; the pin keeps the agent
+		_, _ = a.d.release(a.h, req) // as in dropLocked
 		req = nil
 	}
 	t.unpin(true)
-	if err != nil || req == nil {
-		return err
+	if a.making--; a.making == 0 {
+		a.made.Broadcast()
 	}
-	t.req = req
-	if t.next = a.requests; t.next != nil {
-		t.next.prev = t
+	if err == nil && req != nil {
+		t.req = req
+		if t.next = a.requests; t.next != nil {
+			t.next.prev = t
+		}
+		a.requests = t
 	}
-	a.requests = t
-	return nil
+	a.mu.Unlock()
+	return err
 }
 
-// resolve checks peer and memory, and finds the entries. The caller holds mu.
-func (t *Transfer) resolve(op string) error {
+// resolve checks peer and memory, finds the entries, and returns what is known
+// of the peer; nil if that is the agent. The caller holds mu.
+func (t *Transfer) resolve(op string) (*remote, error) {
 	a, s := t.a, &t.spec
 	if err := a.peers.Check(op, s.Peer); err != nil {
-		return err
+		return nil, err
 	}
 	entries := t.one[:0]
-	remote, own := a.remotes[s.Peer.Name], s.Peer == a.self
+	own := s.Peer == a.self
+	var remote *remote
+	if !own {
+		remote = a.remotes[s.Peer.Name]
+	}
 	e, i, ok := resolveSide(&a.registry, s.LocalMemory, s.Local, &entries)
 	if !ok {
-		return nixl.Refuse(op, s.Peer.Name, nixl.ErrNotRegistered, "local entry %d: %s %s", i, s.LocalMemory, e)
+		return nil, nixl.Refuse(op, s.Peer.Name, nixl.ErrNotRegistered, "local entry %d: %s %s", i, s.LocalMemory, e)
 	}
 	if own {
 		e, i, ok = resolveSide(&a.registry, s.RemoteMemory, s.Remote, &entries)
@@ -76,10 +85,10 @@ func (t *Transfer) resolve(op string) error {
 		e, i, ok = resolveSide(&remote.regions, s.RemoteMemory, s.Remote, nil)
 	}
 	if !ok {
-		return nixl.Refuse(op, s.Peer.Name, nixl.ErrNotRegistered, "remote entry %d: %s %s", i, s.RemoteMemory, e)
+		return nil, nixl.Refuse(op, s.Peer.Name, nixl.ErrNotRegistered, "remote entry %d: %s %s", i, s.RemoteMemory, e)
 	}
 	t.entries = entries
-	return nil
+	return remote, nil
 }
 
 // resolveSide finds the entry of each descriptor and adds those that are new
@@ -117,15 +126,15 @@ func (a *Agent) vanished(p nixl.Peer) bool {
 
 func (t *Transfer) make(op string, peer []byte) (handle, error) {
 	a, s := t.a, &t.spec
-	opt, err := t.opt.native(a, op)
-	if err != nil {
-		return nil, err
-	}
-	if opt != nil {
+	var opt, req handle
+	var st status
+	var err error
+	if t.opt != nil {
+		if opt, err = t.opt.native(a, op); err != nil {
+			return nil, err
+		}
 		defer a.d.freeOptions(opt)
 	}
-	var req handle
-	var st status
 	if t.lists != nil {
 		req, st, err = t.lists.make(a, s.Op, opt)
 	} else {

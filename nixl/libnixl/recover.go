@@ -35,6 +35,9 @@ func (a *Agent) Recover(p nixl.Peer) error {
 	a.life.Lock()
 	defer a.life.Unlock()
 	a.mu.Lock()
+	for a.making > 0 {
+		a.made.Wait()
+	}
 	now, _, _ := a.peers.Current(p.Name)
 	ending, others := a.underWay(p)
 	var err error

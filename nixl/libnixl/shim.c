@@ -155,19 +155,25 @@ static int registered(kvg_table *t, int type, const kvg_desc *d, size_t n, const
 	return r;
 }
 
-static int plain(kvg_table *t, int type, const kvg_desc *d, size_t n, kvg_h *list) {
-	int r = KVG_CALL(t, create_xfer_dlist)(type, list);
-	if (r) {
-		*list = NULL;
-		return r;
-	}
+// fill puts descriptors into an empty list. On failure the list is gone.
+static int fill(kvg_table *t, const kvg_desc *d, size_t n, kvg_h *list) {
 	kvg_fn_xfer_dlist_add_desc add = KVG_CALL(t, xfer_dlist_add_desc);
+	int r = 0;
 	for (size_t i = 0; !r && i < n; i++) r = add(*list, d[i].addr, d[i].len, d[i].dev);
 	if (r) {
 		KVG_CALL(t, destroy_xfer_dlist)(*list);
 		*list = NULL;
 	}
 	return r;
+}
+
+static int plain(kvg_table *t, int type, const kvg_desc *d, size_t n, kvg_h *list) {
+	int r = KVG_CALL(t, create_xfer_dlist)(type, list);
+	if (r) {
+		*list = NULL;
+		return r;
+	}
+	return fill(t, d, n, list);
 }
 
 int kvg_nixl_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *lens, kvg_h opt) {
@@ -249,19 +255,36 @@ int kvg_prepare(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg
 	return r;
 }
 
+// Longer lists are not kept from one request to the next: nobody would give
+// their memory back.
+enum { KEPT = 4096 };
+
+// borrow is plain with a list that give_back left, if there is one.
+static int borrow(kvg_table *t, int side, int type, const kvg_desc *d, size_t n, kvg_h *list) {
+	kvg_h l = __atomic_exchange_n(&t->spare[side][type], NULL, __ATOMIC_ACQUIRE);
+	if (!l) return plain(t, type, d, n, list);
+	*list = l;
+	return fill(t, d, n, list);
+}
+
+static void give_back(kvg_table *t, int side, int type, size_t n, kvg_h list) {
+	if (n <= KEPT && KVG_CALL(t, xfer_dlist_clear)(list) == 0) list = __atomic_exchange_n(&t->spare[side][type], list, __ATOMIC_RELEASE);
+	if (list) KVG_CALL(t, destroy_xfer_dlist)(list);
+}
+
 kvg_made kvg_create(uintptr_t table, uintptr_t agent, int op, int local_type, const kvg_desc *local, int remote_type,
 	const kvg_desc *remote, size_t n, const char *peer, uintptr_t opt) {
 	kvg_table *t = (kvg_table *)table;
 	kvg_made made = {NULL, 0};
 	kvg_h l, r;
-	made.status = plain(t, local_type, local, n, &l);
+	made.status = borrow(t, 0, local_type, local, n, &l);
 	if (made.status) return made;
-	made.status = plain(t, remote_type, remote, n, &r);
+	made.status = borrow(t, 1, remote_type, remote, n, &r);
 	if (!made.status) {
 		made.status = KVG_CALL(t, create_xfer_req)((kvg_h)agent, op, l, r, peer, &made.req, (kvg_h)opt);
-		KVG_CALL(t, destroy_xfer_dlist)(r);
+		give_back(t, 1, remote_type, n, r);
 	}
-	KVG_CALL(t, destroy_xfer_dlist)(l);
+	give_back(t, 0, local_type, n, l);
 	return made;
 }
 

@@ -61,6 +61,7 @@ typedef void *kvg_h;
 	X(int, create_xfer_dlist, (int, kvg_h *)) \
 	X(int, destroy_xfer_dlist, (kvg_h)) \
 	X(int, xfer_dlist_add_desc, (kvg_h, uintptr_t, size_t, uint64_t)) \
+	X(int, xfer_dlist_clear, (kvg_h)) \
 	X(int, create_remote_dlist, (int, kvg_h *)) \
 	X(int, destroy_remote_dlist, (kvg_h)) \
 	X(int, remote_dlist_add_desc, (kvg_h, uintptr_t, size_t, uint64_t, const char *)) \
@@ -112,6 +113,8 @@ KVG_NIXL_SYMBOLS(KVG_TYPE)
 // kvg_table has the address of each function, or NULL while it is not resolved.
 typedef struct {
 	void *fn[KVG_SYMBOLS];
+	// Empty lists of transfers by memory type, for the next request.
+	kvg_h spare[2][5];
 } kvg_table;
 
 #define KVG_CALL(t, name) ((kvg_fn_##name)(t)->fn[KVG_SYM_##name])

@@ -16,9 +16,9 @@ import (
 type Transfer struct {
 	a       *Agent
 	spec    nixl.Spec
-	opt     RequestOptions
-	lists   *indexed      // made from prepared lists, or nil
-	entries []*nixl.Entry // distinct, of both sides where the peer is the agent
+	opt     *RequestOptions // or nil
+	lists   *indexed        // made from prepared lists, or nil
+	entries []*nixl.Entry   // distinct, of both sides where the peer is the agent
 
 	// Guarded by a.mu.
 	req        handle    // nil: none now
@@ -50,14 +50,18 @@ func (a *Agent) NewTransfer(s nixl.Spec) (nixl.Transfer, error) {
 // NewRequest is NewTransfer with options.
 func (a *Agent) NewRequest(s nixl.Spec, o RequestOptions) (*Transfer, error) {
 	const op = "transfer"
-	if err := a.enter(op); err != nil {
-		return nil, err
-	}
-	defer a.leave()
 	if err := s.Check(); err != nil {
+		if e := a.enter(op); e != nil {
+			return nil, e
+		}
+		a.leave()
 		return nil, err
 	}
-	t := &Transfer{a: a, spec: s, opt: o}
+	t := &Transfer{a: a, spec: s}
+	if o.Backend != nil || len(o.Custom) > 0 || o.KeepEntries {
+		kept := o // o itself would be on the heap in any case
+		t.opt = &kept
+	}
 	t.spec.Local, t.spec.Remote = t.copied(s.Local, s.Remote)
 	t.spec.Notification = slices.Clone(s.Notification)
 	if err := t.prepare(op); err != nil {
@@ -92,10 +96,15 @@ func (t *Transfer) unpin(quiet bool) {
 
 // Post hands the transfer to the library.
 func (t *Transfer) Post() error {
-	const op = "post"
+	t.a.life.RLock()
+	err := t.post("post")
+	t.a.life.RUnlock()
+	return err
+}
+
+// post is Post for a caller that keeps the agent.
+func (t *Transfer) post(op string) error {
 	a := t.a
-	a.life.RLock()
-	defer a.life.RUnlock()
 	a.mu.Lock()
 	if err := t.mayPost(op); err != nil {
 		err = t.refused(err)
@@ -133,8 +142,8 @@ func (t *Transfer) Post() error {
 		err = a.classify(op, t.spec.Peer, s)
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	t.fail(err)
+	a.mu.Unlock()
 	return err
 }
 
@@ -183,14 +192,25 @@ func (t *Transfer) Status() (nixl.Status, error) {
 	const op = "status"
 	a := t.a
 	a.mu.Lock()
-	if s, err, told := t.told(op); told {
-		a.mu.Unlock()
-		return s, err
+	s, err, told := t.told(op)
+	if !told && t.arrived && (t.canceled || t.spec.Notification == nil) {
+		// There is nothing to ask the library, nor to send.
+		t.end(op, nil, t.canceled)
+		s, err, told = t.status, t.err, true
 	}
 	a.mu.Unlock()
-	// Only now, since what has ended is told without a wait for Recover.
+	if told { // without a wait for Recover
+		return s, err
+	}
 	a.life.RLock()
-	defer a.life.RUnlock()
+	s, err = t.poll(op)
+	a.life.RUnlock()
+	return s, err
+}
+
+// poll is Status for a caller that keeps the agent.
+func (t *Transfer) poll(op string) (nixl.Status, error) {
+	a := t.a
 	a.mu.Lock()
 	if s, err, told := t.told(op); told {
 		a.mu.Unlock()
@@ -199,9 +219,10 @@ func (t *Transfer) Status() (nixl.Status, error) {
 	if !t.arrived {
 		if err := a.peers.Check(op, t.spec.Peer); err != nil {
 			// The library would say the same, without a look at the request.
-			defer a.mu.Unlock()
 			t.fail(&nixl.Error{Op: op, Peer: t.spec.Peer.Name, Err: nixl.ErrNoPeer, Detail: "lost while the transfer was in flight"})
-			return t.status, t.err
+			err = t.err
+			a.mu.Unlock()
+			return nixl.Failed, err
 		}
 	}
 	req, arrived := t.req, t.arrived
@@ -225,6 +246,12 @@ func (t *Transfer) Status() (nixl.Status, error) {
 		err = t.tell(op)
 		a.mu.Lock()
 	}
+	t.end(op, err, canceled)
+	return t.status, t.err
+}
+
+// end ends a transfer that was polled to its end. The caller holds mu.
+func (t *Transfer) end(op string, err error, canceled bool) {
 	switch {
 	case err != nil:
 		t.fail(err)
@@ -235,7 +262,6 @@ func (t *Transfer) Status() (nixl.Status, error) {
 		t.status = nixl.Done
 		t.unpin(true)
 	}
-	return t.status, t.err
 }
 
 // Cancel refuses every later post. The library can not stop a request that it
