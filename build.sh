@@ -7,7 +7,7 @@ root=$PWD
 # The release of honnef.co/go/tools that the lint pass runs.
 staticcheck_version=v0.8.2
 
-passes="deps ptx ptx-check softcuda rehearse gpu-kit kit-rehearsal lint test race cgocheck gorgonia gorgonia-bench nvml bench ci"
+passes="deps ptx ptx-check softcuda rehearse gpu-kit kit-rehearsal lint test race cgocheck gorgonia gorgonia-bench nvml nixl-bench bench ci"
 
 usage() {
 	cat <<-END
@@ -33,6 +33,7 @@ usage() {
 		  gorgonia-bench
 		             a step through cuda/driver against one through gorgonia.org/cu
 		  nvml       cuda/nvml over go-nvml's mock servers
+		  nixl-bench the C program that bench/nixl compares with
 		  bench      all benchmarks; KVGATE_BENCHTIME is the time for each (1s)
 		  ci         everything that has to pass, in the order of .ci/run
 		KVGATE_REQUIRE=1 (or CI=true) makes a test fail, rather than skip, where
@@ -144,6 +145,12 @@ pass_nvml() {
 		run env CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go vet ./...
 		gotest CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" -race -count=1 ./...
 	)
+}
+
+# bench/nixl starts it.
+pass_nixl-bench() {
+	mkdir -p .cache/nixl-bench
+	run "${CC:-gcc}" -O2 -Wall -Werror -I nixl/libnixl -o .cache/nixl-bench/c bench/nixl/testdata/bench.c -ldl
 }
 
 pass_bench() {

@@ -46,11 +46,10 @@ type program struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
-	dir string // to remove at the end
 }
 
-func start(dir string, cmd *exec.Cmd) (*program, error) {
-	p := &program{cmd: cmd, dir: dir}
+func start(cmd *exec.Cmd) (*program, error) {
+	p := &program{cmd: cmd}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -89,29 +88,27 @@ func (p *program) measure(n int) (figures, error) {
 }
 
 func (p *program) Close() error {
-	return errors.Join(p.in.Close(), p.cmd.Wait(), os.RemoveAll(p.dir))
+	return errors.Join(p.in.Close(), p.cmd.Wait())
 }
 
+// openC starts the C program that ./build.sh nixl-bench makes.
 func (e *environment) openC() (measurer, error) {
-	dir, err := os.MkdirTemp("", "kvgate-nixl")
+	const build = "run ./build.sh nixl-bench"
+	exe := filepath.Join(e.root, ".cache", "nixl-bench", "c")
+	made, err := os.Stat(exe)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %s", err, build)
 	}
-	cc := os.Getenv("CC")
-	if cc == "" {
-		cc = "gcc"
+	for _, source := range []string{"bench/nixl/testdata/bench.c", "nixl/libnixl/table.h"} {
+		s, err := os.Stat(filepath.Join(e.root, source))
+		if err != nil {
+			return nil, err
+		}
+		if s.ModTime().After(made.ModTime()) {
+			return nil, fmt.Errorf("%s is older than %s: %s", exe, source, build)
+		}
 	}
-	exe := filepath.Join(dir, "bench")
-	compile := exec.Command(cc, "-O2", "-Wall", "-I", filepath.Join(e.root, "nixl", "libnixl"),
-		"-o", exe, filepath.Join(e.root, "bench", "nixl", "testdata", "bench.c"), "-ldl")
-	if out, err := compile.CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w\n%s", cc, err, out), os.RemoveAll(dir))
-	}
-	p, err := start(dir, exec.Command(exe, e.lib.Path()))
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return p, nil
+	return start(exec.Command(exe, e.lib.Path()))
 }
 
 func (e *environment) openPython() (measurer, error) {
@@ -126,7 +123,7 @@ func (e *environment) openPython() (measurer, error) {
 	for _, name := range []string{"python3.11", "python3"} {
 		v, err := exec.Command(name, "-c", "import sys; print(sys.version_info[:2])").Output()
 		if err == nil && strings.TrimSpace(string(v)) == "(3, 11)" {
-			return start("", exec.Command(name, filepath.Join(e.root, "bench", "nixl", "testdata", "bench.py"), found[0]))
+			return start(exec.Command(name, filepath.Join(e.root, "bench", "nixl", "testdata", "bench.py"), found[0]))
 		}
 	}
 	return nil, errors.New("no Python 3.11, which NVIDIA's module is for")

@@ -5,8 +5,8 @@
 //	go run ./bench/nixl [-rounds n] [-only go,c,python] [-json]
 //
 // Two agents of one process, UCX, reads of 4 KiB descriptors. The library is
-// the one that ./build.sh deps fetches, or that KVGATE_NIXL_LIB names; the C
-// program is compiled with $CC; the Python binding needs Python 3.11. Each round
+// the one that ./build.sh deps fetches, or that KVGATE_NIXL_LIB names; ./build.sh
+// nixl-bench makes the C program; the Python binding needs Python 3.11. Each round
 // runs all of them in turn; of each figure the smallest over the rounds is
 // printed, since other programs only ever make one bigger. The exit status is 1
 // when something failed, 2 when the command line is wrong.

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +35,7 @@ func TestCompare(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	code := run([]string{"-rounds", "1", "-json"}, &out, &errs)
-	if strings.Contains(errs.String(), "no Python 3.11") {
+	if strings.Contains(errs.String(), "no Python 3.11") || strings.Contains(errs.String(), "build.sh nixl-bench") {
 		testutil.SkipOrFail(t, "%s", errs.String())
 	}
 	require.Zero(t, code, errs.String())
@@ -54,6 +57,27 @@ func TestCompare(t *testing.T) {
 		require.Len(t, f, len(phases))
 	}
 	require.Greater(t, got["python"]["make"], 2*got["c"]["make"])
+}
+
+// A C program that is missing, or older than what it is made from, is not
+// measured; the error says how to make it.
+func TestTheCProgramIsMadeBefore(t *testing.T) {
+	e := &environment{root: t.TempDir()}
+	refused := func(why string) {
+		t.Helper()
+		_, err := e.openC()
+		require.ErrorContains(t, err, why)
+		require.ErrorContains(t, err, "./build.sh nixl-bench")
+	}
+	refused("no such file")
+	for _, name := range []string{"bench/nixl/testdata/bench.c", "nixl/libnixl/table.h", ".cache/nixl-bench/c"} {
+		name = filepath.Join(e.root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		require.NoError(t, os.WriteFile(name, nil, 0o777))
+	}
+	exe := filepath.Join(e.root, ".cache/nixl-bench/c")
+	require.NoError(t, os.Chtimes(exe, time.Unix(1, 0), time.Unix(1, 0)))
+	refused("is older than")
 }
 
 func TestTable(t *testing.T) {
