@@ -69,7 +69,8 @@ func (s CaptureStatus) String() string {
 // While a capture is under way CUDA forbids what would look at work that does
 // not run yet. Such a call fails and spoils the capture, whose streams then
 // take nothing ([ErrCaptureInvalid]) until it is ended:
-//   - to synchronise a captured stream, or the device: [ErrStreamCapturing]
+//   - to synchronise a captured stream, or the device, or to launch a graph in
+//     one: [ErrStreamCapturing]
 //   - to ask after an event that was last recorded in a capture:
 //     [ErrCapturedEvent]
 //   - to wait in a captured stream for an event that was not:
@@ -104,7 +105,8 @@ type Grapher interface {
 }
 
 // LaunchGraph adds a launch of x: its nodes run behind what is in s and behind
-// earlier launches of x, and what follows in s runs behind all of them.
+// earlier launches of x, and what follows in s runs behind all of them. A launch
+// is not captured.
 func (b *Batch) LaunchGraph(s Stream, x GraphExec) { b.add(s, OpGraph).A = uint64(x) }
 
 // RefuseCapture has Submit refuse the whole batch, with [ErrStreamCapturing],

@@ -21,6 +21,8 @@ var captureBehaviours = map[string]Behaviour{
 	"capture: an event recorded outside is an event again":   testCaptureEventAgain,
 	"capture: other streams go on":                           testCaptureOthers,
 	"capture: work before it is no part of it":               testCaptureBefore,
+	"capture: a graph is not launched in one":                testCaptureLaunch,
+	"capture: an event of one that is spoiled":               testSpoiledEvent,
 	"capture: a batch that refuses it":                       testCaptureRefused,
 	"capture: a command that is refused leaves it unspoiled": testCaptureBadCommand,
 }
@@ -204,6 +206,31 @@ func testCaptureBefore(t *testing.T, d cuda.Device) {
 	x.sync(s)
 	require.Equal(t, words(backlogFills-1), x.read(p+backlogBytes-4, 4))
 	require.NoError(t, x.g.DestroyGraph(g))
+}
+
+func testCaptureLaunch(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s, p := x.stream(), x.alloc(64)
+	e := x.exec(s, func(b *cuda.Batch) { b.Fill8(s, p, 1, 64) })
+	x.begin(s)
+	require.ErrorIs(t, x.try(func(b *cuda.Batch) { b.LaunchGraph(s, e) }), cuda.ErrStreamCapturing)
+	_, err := x.g.EndCapture(s)
+	require.Error(t, err)
+	x.submit(func(b *cuda.Batch) { b.LaunchGraph(s, e) })
+	x.sync(s)
+	require.Equal(t, byte(1), x.read(p, 64)[63])
+}
+
+func testSpoiledEvent(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	s, other, e := x.stream(), x.stream(), x.event()
+	x.begin(s)
+	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
+	require.ErrorIs(t, x.SyncStream(bg, s), cuda.ErrStreamCapturing)
+	require.Error(t, x.try(func(b *cuda.Batch) { b.WaitEvent(other, e) }))
+	require.Equal(t, cuda.CaptureNone, x.status(other), "it has not joined")
+	x.spoiled(s)
+	x.works(other)
 }
 
 func testCaptureRefused(t *testing.T, d cuda.Device) {

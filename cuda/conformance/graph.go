@@ -19,7 +19,6 @@ var graphBehaviours = map[string]Behaviour{
 	"graph: arguments are taken when it is captured": testGraphArguments,
 	"graph: memory is read when it runs":             testGraphReadsLate,
 	"graph: nothing captured":                        testEmptyGraph,
-	"graph: launched in a capture":                   testGraphChild,
 	"graph: several of one capture's graph":          testGraphTwice,
 	"graph: handles end, launches go on":             testGraphHandles,
 	"graph: unknown handles":                         testUnknownGraph,
@@ -274,32 +273,6 @@ func testEmptyGraph(t *testing.T, d cuda.Device) {
 	})
 	x.sync(s)
 	require.True(t, x.fired(fired))
-}
-
-func testGraphChild(t *testing.T, d cuda.Device) {
-	x := newGraphs(t, d)
-	s, p := x.stream(), x.alloc(512)
-	inner := x.exec(s, func(b *cuda.Batch) {
-		b.Fill8(s, p, 1, 256)
-		b.Copy(s, p+256, p, 128)
-	})
-	x.begin(s)
-	x.submit(func(b *cuda.Batch) {
-		b.Fill8(s, p, 0, 512)
-		b.LaunchGraph(s, inner)
-		b.Copy(s, p+384, p+256, 128)
-	})
-	g := x.end(s)
-	require.Equal(t, 3, x.size(g), "the child is one node")
-	require.NoError(t, x.g.DestroyGraphExec(inner))
-	e := x.instantiate(g)
-	x.submit(func(b *cuda.Batch) { b.LaunchGraph(s, e) })
-	x.sync(s)
-	want := make([]byte, 512)
-	for i := range want {
-		want[i] = 1
-	}
-	require.Equal(t, want, x.read(p, 512))
 }
 
 func testGraphTwice(t *testing.T, d cuda.Device) {

@@ -8,6 +8,8 @@ const graphGuide = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.
 func init() { maps.Copy(pages, graphPages) }
 
 var graphPages = map[string]string{
+	"capture: a graph is not launched in one":                driverAPI + "group__CUDA__TYPES.html",
+	"capture: an event of one that is spoiled":               graphGuide,
 	"capture: a batch that refuses it":                       Own,
 	"capture: a command that is refused leaves it unspoiled": Own,
 	"capture: a fork that is not joined":                     graphGuide,
@@ -27,7 +29,6 @@ var graphPages = map[string]string{
 	"graph: handles end, launches go on":                     driverAPI + "group__CUDA__GRAPH.html",
 	"graph: its end is that of every branch":                 graphGuide,
 	"graph: keeps its place in the stream":                   driverAPI + "group__CUDA__GRAPH.html",
-	"graph: launched in a capture":                           driverAPI + "group__CUDA__GRAPH.html",
 	"graph: launches of one run one after the other":         driverAPI + "group__CUDA__GRAPH.html",
 	"graph: memory is read when it runs":                     driverAPI + "group__CUDA__GRAPH.html",
 	"graph: nothing captured":                                driverAPI + "group__CUDA__GRAPH.html",

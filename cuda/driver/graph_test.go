@@ -133,7 +133,6 @@ func TestCloseWithCaptures(t *testing.T) {
 	b.LaunchGraph(s, x)
 	require.NoError(t, d.Submit(&b))
 	require.NoError(t, d.BeginCapture(s, cuda.CaptureRelaxed))
-	require.NoError(t, d.Submit(&b))
 	require.NoError(t, d.Close())
 	require.ErrorIs(t, d.BeginCapture(s, cuda.CaptureRelaxed), cuda.ErrClosed)
 }

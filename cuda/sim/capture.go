@@ -125,8 +125,8 @@ func (s *stream) captureWait(op string, e *event) (taken bool, err error) {
 		return true, refuse(cuda.ErrCapturedEvent, op, "the capture of the event's record is over")
 	case k.over:
 		return true, refuse(cuda.ErrCaptureIsolation, op, "the capture of the event's record is over", own)
-	case k.spoiled:
-		return true, refuse(cuda.ErrCaptureInvalid, op, "the event's capture")
+	case k.spoiled && own == nil:
+		return true, refuse(cuda.ErrInvalidValue, op, "the capture of the event's record is spoiled")
 	case s == s.d.legacy:
 		return true, refuse(cuda.ErrCaptureImplicit, op, s.String(), k)
 	case own != nil && own != k:

@@ -36,7 +36,7 @@ type Device struct {
 	modules   map[cuda.Module]*module
 	functions map[cuda.Function]*function
 	graphs    map[cuda.Graph][]*node
-	execs     map[cuda.GraphExec]*handedExec
+	execs     map[cuda.GraphExec]*graphExec
 	captures  []*capture // under way
 	hostFuncs map[cuda.HostFunc]*hostFunc
 	legacy    *stream // the legacy default stream, once it is used

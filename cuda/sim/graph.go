@@ -10,10 +10,10 @@ import (
 // graphExec is an executable graph. Its nodes run on lanes: streams of its own,
 // each a chain of nodes, that wait for one another where the graph says so.
 type graphExec struct {
+	nodes int
 	lanes []*stream
 	base  []uint64 // commands that each lane was given before this launch
 	steps []graphStep
-	nodes int // those of child graphs included
 
 	// The newest launch, which the next one waits for.
 	on    *stream
@@ -24,9 +24,8 @@ type graphExec struct {
 type graphStep struct {
 	lane int
 	node *node
-	exec *graphExec // of a child graph
-	on   int        // a wait: for the lane
-	nth  uint64     // to have done so many of the launch's commands
+	on   int    // a wait: for the lane
+	nth  uint64 // to have done so many of the launch's commands
 }
 
 func (d *Device) newExec(nodes []*node) *graphExec {
@@ -34,7 +33,7 @@ func (d *Device) newExec(nodes []*node) *graphExec {
 		lane int
 		nth  uint64
 	}
-	x := &graphExec{}
+	x := &graphExec{nodes: len(nodes)}
 	places := make([]place, len(nodes))
 	var count []uint64 // commands of each lane
 	var tail []int     // the last node of each lane
@@ -60,13 +59,7 @@ func (d *Device) newExec(nodes []*node) *graphExec {
 				step(graphStep{lane: lane, on: p.lane, nth: p.nth})
 			}
 		}
-		s := graphStep{lane: lane, node: n}
-		x.nodes++
-		if n.cmd.op == cuda.OpGraph {
-			s.exec = d.newExec(n.cmd.nodes)
-			x.nodes += s.exec.nodes
-		}
-		step(s)
+		step(graphStep{lane: lane, node: n})
 		tail[lane] = i
 		places[i] = place{lane, count[lane]}
 	}
@@ -91,7 +84,7 @@ func (x *graphExec) begin(s *stream, c *command) {
 		n := l.enqueue(t.node.cmd.op)
 		args := append(n.args, t.node.cmd.args...)
 		*n = t.node.cmd
-		n.args, n.seen, n.exec = args, c.seen, t.exec
+		n.args, n.seen = args, c.seen
 		if n.op == cuda.OpLaunch {
 			l.launches.Add(1)
 		}
@@ -147,23 +140,18 @@ func (d *Device) submitGraph(c *cuda.Command, s *stream) error {
 	if err := d.forbidManaged(c.Op.String(), s); err != nil {
 		return err
 	}
-	n := s.push(c.Op)
-	n.a, n.exec, n.nodes = c.A, x.graphExec, x.from
-	if s.capture == nil {
-		n.on, n.until = x.on, x.until
-		x.on, x.until = s, s.issued
-		s.advance()
+	if s.capture != nil {
+		return refuse(cuda.ErrStreamCapturing, c.Op.String(), fmt.Sprintf("%s is captured", s), s.capture)
 	}
+	n := s.push(c.Op)
+	n.a, n.exec = c.A, x
+	n.on, n.until = x.on, x.until
+	x.on, x.until = s, s.issued
+	s.advance()
 	return nil
 }
 
-// handedExec is an executable graph that has a handle.
-type handedExec struct {
-	*graphExec
-	from []*node
-}
-
-// GraphSize returns the number of nodes of a graph, a child graph being one.
+// GraphSize returns the number of nodes of a graph.
 func (d *Device) GraphSize(h cuda.Graph) (int, error) {
 	const op = "size of graph"
 	if err := d.call(op, 0); err != nil {
@@ -189,7 +177,7 @@ func (d *Device) Instantiate(h cuda.Graph) (cuda.GraphExec, error) {
 		return 0, badHandle(op, "graph", uint64(h))
 	}
 	x := cuda.GraphExec(d.handle(kindGraphExec))
-	d.execs[x] = &handedExec{d.newExec(nodes), nodes}
+	d.execs[x] = d.newExec(nodes)
 	return x, nil
 }
 

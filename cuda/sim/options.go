@@ -129,7 +129,7 @@ func New(o Options) (*Device, error) {
 		modules:   map[cuda.Module]*module{},
 		functions: map[cuda.Function]*function{},
 		graphs:    map[cuda.Graph][]*node{},
-		execs:     map[cuda.GraphExec]*handedExec{},
+		execs:     map[cuda.GraphExec]*graphExec{},
 		hostFuncs: map[cuda.HostFunc]*hostFunc{},
 		pool:      newPool(),
 		pools:     map[cuda.Pool]*pool{},

@@ -22,7 +22,6 @@ type command struct {
 	pages  []byte        // the other side of a copy from or to pageable memory
 	fn     *function     // of a launch
 	exec   *graphExec    // of a graph launch
-	nodes  []*node       // of one that is captured
 	memory *block        // of an allocation or a free in stream order
 	lane   int           // of the graph, that the launch waits for
 	begun  bool          // the graph's nodes are in its lanes
@@ -182,7 +181,7 @@ func (s *stream) complete() {
 	if c.op != cuda.OpRecord && c.op != cuda.OpWaitEvent {
 		s.ready = d.world.Time()
 	}
-	c.fn, c.on, c.host, c.exec, c.nodes, c.pages, c.memory = nil, nil, nil, nil, nil, nil, nil
+	c.fn, c.on, c.host, c.exec, c.pages, c.memory = nil, nil, nil, nil, nil, nil
 	s.head = (s.head + 1) % len(s.queue)
 	s.len--
 	s.busy = false

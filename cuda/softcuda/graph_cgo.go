@@ -91,6 +91,9 @@ func doGraphExecDestroy(h C.CUgraphExec) C.CUresult {
 	if !ok {
 		return fail(cuda.ErrInvalidValue)
 	}
+	if r := x.c.safe(); r != 0 {
+		return r
+	}
 	unregister(uint64(h))
 	return result(x.c.sim.DestroyGraphExec(x.sim))
 }
