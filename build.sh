@@ -72,7 +72,7 @@ pass_softcuda() {
 
 pass_rehearse() {
 	pass_softcuda
-	run env LD_LIBRARY_PATH="$PWD/.cache/softcuda" KVGATE_SOFT_SLOW=500 KVGATE_REQUIRE_GPU=1 \
+	run env LD_LIBRARY_PATH="$PWD/.cache/softcuda" KVGATE_SOFT_DEVICES=2 KVGATE_SOFT_SLOW=500 KVGATE_REQUIRE_GPU=1 \
 		go test -count=1 -run OnGPU ./cuda/driver
 	run env LD_LIBRARY_PATH="$PWD/.cache/softcuda" KVGATE_DRIVER=nvidia go test -count=1 ./kernels
 }

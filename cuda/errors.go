@@ -25,6 +25,7 @@ const (
 	ErrInvalidContext    Code = 201 // no context is current, or it has gone
 	ErrECC               Code = 214 // a memory error that could not be corrected; sticky
 	ErrMapFailed         Code = 205 // memory can not be mapped
+	ErrPeerUnsupported   Code = 217 // the devices can not reach each other's memory
 	ErrInvalidPTX        Code = 218 // PTX that does not compile
 	ErrUnsupportedPTX    Code = 222 // PTX of a newer version than the driver knows
 	ErrInvalidHandle     Code = 400 // no such stream, event, module or function
@@ -34,6 +35,8 @@ const (
 	ErrIllegalAddress    Code = 700 // a kernel or copy touched memory that it may not; sticky
 	ErrLaunchResources   Code = 701 // a launch takes more registers or shared memory than there are
 	ErrLaunchTimeout     Code = 702 // a kernel ran longer than the system allows; sticky
+	ErrPeerEnabled       Code = 704 // access to the other device's memory is enabled already
+	ErrPeerNotEnabled    Code = 705 // access to the other device's memory is not enabled
 	ErrContextDestroyed  Code = 709 // the context was destroyed, or never made; sticky
 	ErrAssert            Code = 710 // an assertion in a kernel failed; sticky
 	ErrHostRegistered    Code = 712 // host memory is page-locked already
@@ -69,6 +72,8 @@ var codeNames = map[Code]string{
 	ErrIllegalState: "CUDA_ERROR_ILLEGAL_STATE", ErrNotFound: "CUDA_ERROR_NOT_FOUND",
 	ErrNotReady: "CUDA_ERROR_NOT_READY", ErrIllegalAddress: "CUDA_ERROR_ILLEGAL_ADDRESS",
 	ErrLaunchResources: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", ErrLaunchTimeout: "CUDA_ERROR_LAUNCH_TIMEOUT",
+	ErrPeerUnsupported: "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", ErrPeerEnabled: "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
+	ErrPeerNotEnabled: "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED",
 	ErrHostRegistered: "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", ErrHostNotRegistered: "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
 	ErrContextDestroyed: "CUDA_ERROR_CONTEXT_IS_DESTROYED", ErrAssert: "CUDA_ERROR_ASSERT",
 	ErrHardwareStack: "CUDA_ERROR_HARDWARE_STACK_ERROR", ErrIllegalInstr: "CUDA_ERROR_ILLEGAL_INSTRUCTION",

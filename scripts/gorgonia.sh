@@ -86,7 +86,7 @@ own_tests() {
 case "${1:-}" in
 test)
 	# shellcheck disable=SC2086 # several words
-	(cd cuda/gorgonia && go vet $tags ./... && KVGATE_SOFT_SLOW=200 go test $tags -count=1 .)
+	(cd cuda/gorgonia && go vet $tags ./... && KVGATE_SOFT_DEVICES=2 KVGATE_SOFT_SLOW=200 go test $tags -count=1 .)
 	own_tests
 	;;
 bench)

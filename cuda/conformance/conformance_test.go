@@ -7,9 +7,15 @@ import (
 )
 
 func TestEveryBehaviourHasItsPage(t *testing.T) {
-	all := Behaviours()
+	var all []string
+	for name := range Behaviours() {
+		all = append(all, name)
+	}
+	for name := range Pairs() {
+		all = append(all, name)
+	}
 	vendor := 0
-	for name := range all {
+	for _, name := range all {
 		require.NotEmpty(t, Page(name), name)
 		if Page(name) != Own {
 			vendor++

@@ -54,6 +54,9 @@ typedef struct {
 	CUresult (*cuCtxGetStreamPriorityRange)(int *least, int *greatest);
 	CUresult (*cuCtxGetFlags)(unsigned int *flags);
 	CUresult (*cuCtxSetFlags)(unsigned int flags);
+	CUresult (*cuDeviceCanAccessPeer)(int *can, CUdevice device, CUdevice peer);
+	CUresult (*cuCtxEnablePeerAccess)(CUcontext peer, unsigned int flags);
+	CUresult (*cuCtxDisablePeerAccess)(CUcontext peer);
 	CUresult (*cuModuleLoadDataEx)(CUmodule *module, const void *image, unsigned int n, int *options, void **values);
 	CUresult (*cuModuleUnload)(CUmodule module);
 	CUresult (*cuModuleGetFunction)(CUfunction *function, CUmodule module, const char *name);
@@ -118,6 +121,6 @@ typedef struct {
 	CUresult (*kvgateSimulated)(int *simulated);
 } kvg_table;
 
-enum { KVG_SLOTS = 81 };
+enum { KVG_SLOTS = 84 };
 
 #endif

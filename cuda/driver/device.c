@@ -15,7 +15,7 @@ void kvg_set(kvg_table *t, int slot, void *fn) { ((void **)t)[slot] = fn; }
 
 // Entries are set and dropped under a lock of the caller's.
 int kvg_entry_set(kvg_device *d, uint64_t handle, uint64_t raw, uint32_t flags, int32_t params) {
-	uint32_t i = (uint32_t)handle;
+	uint32_t i = kvg_index(handle);
 	kvg_entry **at = &d->chunks[handle >> 56][i / KVG_CHUNK];
 	if (!*at) {
 		kvg_entry *chunk = calloc(KVG_CHUNK, sizeof(kvg_entry));

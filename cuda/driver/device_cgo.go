@@ -25,6 +25,7 @@ import (
 type Device struct {
 	c        *C.kvg_device
 	address  C.uintptr_t // of c
+	number   uint64      // in handles
 	lib      Library
 	clk      clock.Clock
 	adopted  bool

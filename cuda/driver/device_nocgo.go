@@ -69,6 +69,18 @@ func (d *Device) UUID() (string, error) { panic("no device exists") }
 // Kill leaves the device dead with a sticky error.
 func (d *Device) Kill(cuda.Code, string) error { panic("no device exists") }
 
+// CanAccess implements [cuda.Peers].
+func (d *Device) CanAccess(cuda.Device) (bool, error) { panic("no device exists") }
+
+// EnableAccess implements [cuda.Peers].
+func (d *Device) EnableAccess(cuda.Device) error { panic("no device exists") }
+
+// DisableAccess implements [cuda.Peers].
+func (d *Device) DisableAccess(cuda.Device) error { panic("no device exists") }
+
+// ImportEvent implements [cuda.Peers].
+func (d *Device) ImportEvent(cuda.Device, cuda.Event) (cuda.Event, error) { panic("no device exists") }
+
 // AllocManaged implements [cuda.Managed].
 func (d *Device) AllocManaged(uint64, cuda.AllocOptions) (cuda.ManagedBuffer, error) {
 	panic("no device exists")

@@ -6,10 +6,12 @@
 static inline kvg_result kvg_refuse(int why) { return (kvg_result){.why = why}; }
 static inline kvg_result kvg_from(CUresult r) { return (kvg_result){.why = r ? KVG_DRIVER : KVG_OK, .code = r}; }
 
+static inline uint32_t kvg_index(uint64_t handle) { return handle & ((1u << KVG_INDEX_BITS) - 1); }
+
 static inline kvg_entry *kvg_slot(kvg_device *d, uint64_t handle) {
-	uint32_t i = (uint32_t)handle;
+	uint32_t i = kvg_index(handle);
 	uint32_t kind = handle >> 56;
-	if (kind >= KVG_KINDS || i >= KVG_CHUNK * KVG_CHUNKS) return NULL;
+	if (kind >= KVG_KINDS) return NULL;
 	kvg_entry *chunk = __atomic_load_n(&d->chunks[kind][i / KVG_CHUNK], __ATOMIC_ACQUIRE);
 	return chunk ? &chunk[i % KVG_CHUNK] : NULL;
 }

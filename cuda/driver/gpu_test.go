@@ -41,6 +41,18 @@ func TestConformanceOnGPU(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) cuda.Device { return openGPU(t) })
 }
 
+func TestConformanceOfPairsOnGPU(t *testing.T) {
+	require.NoError(t, openGPU(t).Close())
+	conformance.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
+		b, err := driver.Open(driver.Options{Device: 1})
+		if errors.Is(err, cuda.ErrInvalidDevice) {
+			t.Skipf("needs a GPU beside the first: %v", err)
+		}
+		require.NoError(t, err)
+		return openGPU(t), b
+	})
+}
+
 // Host functions are left out: they hold their streams for longer than some of
 // the behaviours allow for.
 func TestConformanceOnGPUWatched(t *testing.T) {

@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/kvgate/kvgate/cuda"
 )
@@ -37,6 +38,14 @@ func (h *handles) own() (raw []C.uint64_t) {
 	return raw
 }
 
+// index is the slot of a handle.
+func index(handle uint64) uint32 { return uint32(handle & (1<<C.KVG_INDEX_BITS - 1)) }
+
+// devices counts the devices that were opened. Their numbers are in their handles,
+// so that one of another device is told, as long as there are not KVG_DEVICES others
+// between them.
+var devices atomic.Uint64
+
 const maxGeneration = 1<<24 - 1
 
 // add makes a handle. A slot is used again under another generation, so that a
@@ -55,7 +64,7 @@ func (d *Device) add(kind int, raw uint64, foreign bool, params int32) (uint64, 
 	}
 	e := &h.entries[i]
 	e.gen = e.gen%maxGeneration + 1
-	e.handle = uint64(kind)<<56 | uint64(e.gen)<<32 | uint64(i)
+	e.handle = uint64(kind)<<56 | uint64(e.gen)<<32 | d.number<<C.KVG_INDEX_BITS | uint64(i)
 	e.raw, e.foreign, e.sleep = raw, foreign, false
 	flags := 0
 	if foreign {
@@ -77,7 +86,7 @@ func (d *Device) find(kind int, handle uint64) (entry, bool) {
 }
 
 func (h *handles) find(handle uint64) (entry, bool) {
-	i := uint32(handle)
+	i := index(handle)
 	if handle == 0 || int64(i) >= int64(len(h.entries)) || h.entries[i].handle != handle {
 		return entry{}, false
 	}
@@ -98,7 +107,7 @@ func (d *Device) takeLocked(kind int, handle uint64) (entry, bool) {
 		return e, false
 	}
 	C.kvg_entry_drop(d.c, C.uint64_t(handle))
-	i := uint32(handle)
+	i := index(handle)
 	h.entries[i].handle = 0
 	h.free = append(h.free, i)
 	return e, true

@@ -59,7 +59,7 @@ func open(ctx Context, o Options) (*Device, error) {
 	if c == nil {
 		return nil, &cuda.Error{Code: cuda.ErrOutOfMemory, Op: "open device"}
 	}
-	d := &Device{c: c, address: C.uintptr_t(uintptr(unsafe.Pointer(c))), lib: lib, clk: clock.Wall(), adopted: ctx != 0, context: ctx}
+	d := &Device{c: c, number: devices.Add(1) % C.KVG_DEVICES, address: C.uintptr_t(uintptr(unsafe.Pointer(c))), lib: lib, clk: clock.Wall(), adopted: ctx != 0, context: ctx}
 	if o.Clock != nil {
 		d.clk = o.Clock
 	}

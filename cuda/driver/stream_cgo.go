@@ -150,7 +150,7 @@ func (d *Device) NewEventWithOptions(o cuda.EventOptions) (cuda.Event, error) {
 		return 0, err
 	}
 	d.mu.Lock()
-	d.handles[C.KVG_EVENT].entries[uint32(h)].sleep = o.BlockingSync
+	d.handles[C.KVG_EVENT].entries[index(uint64(h))].sleep = o.BlockingSync
 	d.mu.Unlock()
 	return cuda.Event(h), nil
 }

@@ -136,7 +136,7 @@ kvg_results kvg_submit(uintptr_t device, const kvg_command *cmds, uint32_t n, ui
 		if (s) {
 			r = command(d, c, s->raw, arena, arena_len, wake);
 			if (wake && c->op == OP_RECORD && r.why == KVG_OK && !in_capture(d, s->raw))
-				kvg_wake_mark(wake, s->raw, (uint32_t)streams[c->stream]);
+				kvg_wake_mark(wake, s->raw, kvg_index(streams[c->stream]));
 		} else {
 			r = kvg_refuse(c->stream < nstreams ? KVG_BAD_STREAM : KVG_BAD_STREAM_INDEX);
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/kvgate/kvgate/cuda/conformance"
 	"github.com/kvgate/kvgate/cuda/faultdev"
 	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,6 +31,19 @@ func TestWithoutFaultsItIsTheDevice(t *testing.T) {
 		d, err := sim.New(sim.Options{})
 		require.NoError(t, err)
 		return faultdev.Wrap(d, func(faultdev.Call) error { return nil })
+	})
+}
+
+func TestPairsWithoutFaultsAreTheDevices(t *testing.T) {
+	conformance.RunPairs(t, func(t *testing.T) (a, b cuda.Device) {
+		w := vtime.NewVirtual(vtime.Options{})
+		t.Cleanup(func() { require.NoError(t, w.Close()) })
+		open := func() cuda.Device {
+			d, err := sim.New(sim.Options{World: w})
+			require.NoError(t, err)
+			return faultdev.Wrap(d, func(faultdev.Call) error { return nil })
+		}
+		return open(), open()
 	})
 }
 
@@ -160,6 +174,10 @@ func all(d cuda.Device) map[string]error {
 	_, errs["RegisterHost"] = d.(cuda.HostMemory).RegisterHost(nil)
 	errs["UnregisterHost"] = d.(cuda.HostMemory).UnregisterHost(cuda.PinnedBuffer{Device: 0x10})
 	errs["CopyIn"] = d.(cuda.HostMemory).CopyIn(0x10, 0x10, nil)
+	_, errs["CanAccess"] = d.(cuda.Peers).CanAccess(nil)
+	errs["EnableAccess"] = d.(cuda.Peers).EnableAccess(d)
+	errs["DisableAccess"] = d.(cuda.Peers).DisableAccess(d)
+	_, errs["ImportEvent"] = d.(cuda.Peers).ImportEvent(d, 0x10)
 	errs["CopyOut"] = d.(cuda.HostMemory).CopyOut(0x10, nil, 0x10)
 	return errs
 }

@@ -41,6 +41,7 @@ type Device struct {
 	functions map[cuda.Function]*function
 	memory    map[cuda.DevicePtr]bool
 	managed   map[cuda.DevicePtr]bool
+	imported  map[cuda.Event]bool // of other devices
 
 	calls  sync.WaitGroup
 	closed atomic.Bool
@@ -63,8 +64,9 @@ var _ cuda.Device = (*Device)(nil)
 // Wrap returns the interface over a context, which the caller keeps alive and
 // which Close leaves alone. It finds out about the device.
 func Wrap(dev cu.Device, ctx cu.CUContext) (*Device, error) {
-	d := &Device{dev: dev, ctx: ctx, clk: clock.Wall(), last: 1 << 32,
-		streams: map[cuda.Stream]cu.Stream{}, events: map[cuda.Event]cu.Event{}, modules: map[cuda.Module]*module{},
+	d := &Device{dev: dev, ctx: ctx, clk: clock.Wall(), last: devices.Add(1) << 32,
+		imported: map[cuda.Event]bool{},
+		streams:  map[cuda.Stream]cu.Stream{}, events: map[cuda.Event]cu.Event{}, modules: map[cuda.Module]*module{},
 		functions: map[cuda.Function]*function{}, memory: map[cuda.DevicePtr]bool{}, managed: map[cuda.DevicePtr]bool{}}
 	return d, d.within("wrap context", d.inquire)
 }
@@ -143,6 +145,9 @@ func (d *Device) fail(op string, err error) error {
 func refuse(c cuda.Code, op, format string, args ...any) error {
 	return &cuda.Error{Code: c, Op: op, Detail: fmt.Sprintf(format, args...)}
 }
+
+// devices counts devices: each has handles of its own, from its number << 32 on.
+var devices atomic.Uint64
 
 func (d *Device) handle() uint64 {
 	d.last++
@@ -349,6 +354,9 @@ func (d *Device) DestroyEvent(h cuda.Event) error {
 		if !ok {
 			return badHandle(op, "event", uint64(h))
 		}
+		if foreign, _ := take(d, d.imported, h); foreign {
+			return nil
+		}
 		return cu.DestroyEvent(&e)
 	})
 }
@@ -416,8 +424,10 @@ func (d *Device) Close() error {
 		}
 	}
 	check(d.copies.Destroy())
-	for _, e := range d.events {
-		check(cu.DestroyEvent(&e))
+	for h, e := range d.events {
+		if !d.imported[h] {
+			check(cu.DestroyEvent(&e))
+		}
 	}
 	for _, m := range []map[cuda.DevicePtr]bool{d.memory, d.managed} {
 		for p := range m {
@@ -429,5 +439,8 @@ func (d *Device) Close() error {
 	}
 	_, err := cu.PopCurrentCtx()
 	check(err)
+	if d.dead.Load() != nil {
+		return nil // found out by closing it: everything has gone with the context
+	}
 	return errors.Join(errs...)
 }

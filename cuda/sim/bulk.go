@@ -22,7 +22,8 @@ func (d *Device) engineFor(c *command) *engine {
 		}
 		return &d.toHost
 	}
-	dst, src := d.mem.at(c.a), d.mem.at(c.b)
+	_, dst, _ := d.mem.locateAny(c.a, 1, true)
+	_, src, _ := d.mem.locateAny(c.b, 1, false)
 	switch {
 	case dst == nil || src == nil: // the copy itself will tell
 		return nil
@@ -67,7 +68,8 @@ func (b *bulk) step() (float64, bool, error) {
 		if err != nil {
 			return 0, false, err
 		}
-		if dst.kind == src.kind || dst.kind != cuda.PinnedMemory && src.kind != cuda.PinnedMemory {
+		pinned := dst.kind == cuda.PinnedMemory || src.kind == cuda.PinnedMemory
+		if dst.owner == src.owner && (dst.kind == src.kind || !pinned) {
 			bytes += float64(b.chunk) * float64(src.scale)
 		} else {
 			bytes = float64(b.chunk) * float64(max(src.scale, dst.scale))
@@ -84,6 +86,9 @@ func (b *bulk) destination(n uint64) ([]byte, *region, error) {
 	if b.c.pages != nil && b.c.a == 0 {
 		return b.c.pages[b.done : b.done+n], &pageable, nil
 	}
+	if b.c.op == cuda.OpCopy {
+		return b.d.mem.locateAny(b.c.a+b.done, n, true)
+	}
 	return b.d.mem.locate(b.c.a+b.done, n, true)
 }
 
@@ -91,7 +96,7 @@ func (b *bulk) source(n uint64) ([]byte, *region, error) {
 	if b.c.pages != nil && b.c.b == 0 {
 		return b.c.pages[b.done : b.done+n], &pageable, nil
 	}
-	return b.d.mem.locate(b.c.b+b.done, n, false)
+	return b.d.mem.locateAny(b.c.b+b.done, n, false)
 }
 
 // land moves the chunk whose bytes have passed.

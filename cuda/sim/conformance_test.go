@@ -8,6 +8,7 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/conformance"
 	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 func TestConformance(t *testing.T) {
@@ -26,6 +27,30 @@ func TestConformance(t *testing.T) {
 				d, err := sim.New(o)
 				require.NoError(t, err)
 				return d
+			})
+		})
+	}
+}
+
+func TestConformanceOfPairs(t *testing.T) {
+	for name, newWorld := range map[string]func() *vtime.World{
+		"virtual":        func() *vtime.World { return vtime.NewVirtual(vtime.Options{}) },
+		"virtual-seeded": func() *vtime.World { return vtime.NewVirtual(vtime.Options{Seed: 11}) },
+		"real":           func() *vtime.World { return vtime.NewReal(vtime.Options{}, 500) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			conformance.RunPairs(t, func(t *testing.T) (a, b cuda.Device) {
+				w := newWorld()
+				t.Cleanup(func() { require.NoError(t, w.Close()) })
+				if !w.Virtual() {
+					t.Parallel()
+				}
+				open := func(name string) cuda.Device {
+					d, err := sim.New(sim.Options{Name: name, World: w})
+					require.NoError(t, err)
+					return d
+				}
+				return open("a"), open("b")
 			})
 		})
 	}

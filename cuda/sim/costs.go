@@ -108,6 +108,11 @@ type Costs struct {
 	// PCIe 5.0 x16, 64 GB/s; reaching 85 % of it is an assumption.
 	HostLink float64
 
+	// PeerLink is the bandwidth from one device's memory to another's, in bytes a
+	// second. Source: NVLink of an H100, 900 GB/s both ways together (vendor data);
+	// reaching 85 % of half of it is an assumption.
+	PeerLink float64
+
 	// Limits.
 
 	// PendingLaunches is how many launches a stream holds before Submit blocks.
@@ -163,6 +168,7 @@ func DefaultCosts() Costs {
 		MemoryShare: 0.918,
 		SMBandwidth: 64 * 1.7e9,
 		HostLink:    0.85 * 64e9,
+		PeerLink:    0.85 * 450e9,
 
 		PendingLaunches: 1000,
 		ResidentGrids:   128,
@@ -207,7 +213,7 @@ func (c Costs) check(slow float64) error {
 	for _, r := range []struct {
 		name string
 		v    float64
-	}{{"SMBandwidth", c.SMBandwidth}, {"HostLink", c.HostLink}, {"MemoryShare", c.MemoryShare}} {
+	}{{"SMBandwidth", c.SMBandwidth}, {"HostLink", c.HostLink}, {"PeerLink", c.PeerLink}, {"MemoryShare", c.MemoryShare}} {
 		if !(r.v/slow > 0) || math.IsInf(r.v, 1) {
 			return invalid(op, "Costs.%s of %g, slowed by %g: want a positive finite number", r.name, r.v, slow)
 		}
@@ -237,5 +243,6 @@ func (c Costs) Slow(k float64) Costs {
 	}
 	c.SMBandwidth /= k
 	c.HostLink /= k
+	c.PeerLink /= k
 	return c
 }

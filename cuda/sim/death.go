@@ -42,6 +42,7 @@ func (d *Device) die(err error) {
 	d.dead = err
 	d.ended.Store(true)
 	d.activity.Add(1)
+	d.strand()
 }
 
 // Kill leaves the device dead with a sticky error, as a fault of the hardware

@@ -39,7 +39,10 @@ type Device struct {
 	execs     map[cuda.GraphExec]*graphExec
 	captures  []*capture // under way
 	hostFuncs map[cuda.HostFunc]*hostFunc
-	legacy    *stream // the legacy default stream, once it is used
+	group     *group
+	serial    uint64           // in its group
+	access    map[*Device]bool // enabled
+	legacy    *stream          // the legacy default stream, once it is used
 
 	pool    *pool // the current one
 	pools   map[cuda.Pool]*pool
@@ -162,7 +165,13 @@ func badHandle(op, what string, h uint64) error {
 	return &cuda.Error{Code: cuda.ErrInvalidHandle, Op: op, Detail: fmt.Sprintf("%s %#x", what, h)}
 }
 
-// Handles carry their kind, so that one of another kind is never taken for it.
+// Handles carry their kind and the device's number in its world, so that one of
+// another kind or device is never taken for it.
+const (
+	deviceShift = 36
+	maxDevices  = 1 << 12
+)
+
 const (
 	kindStream uint64 = (iota + 1) << 48
 	kindEvent
@@ -176,7 +185,7 @@ const (
 
 func (d *Device) handle(kind uint64) uint64 {
 	d.handles++
-	return kind | d.handles
+	return kind | d.serial%maxDevices<<deviceShift | d.handles
 }
 
 // Alloc returns device memory. What it counts against [Options.Memory] is its
@@ -279,12 +288,12 @@ func (d *Device) AllocRange(p cuda.DevicePtr) (cuda.DevicePtr, uint64, error) {
 // Read copies from memory to dst. On virtual time what a copy engine takes for
 // it passes for the caller.
 func (d *Device) Read(dst []byte, src cuda.DevicePtr) error {
-	return d.blocking("read", len(dst), func() error { return d.mem.Read(uint64(src), dst) })
+	return d.blocking("read", len(dst), func() error { return d.mem.holder(src).Read(uint64(src), dst) })
 }
 
 // Write copies src to memory, and takes as long as [Device.Read].
 func (d *Device) Write(dst cuda.DevicePtr, src []byte) error {
-	return d.blocking("write", len(src), func() error { return d.mem.Write(uint64(dst), src) })
+	return d.blocking("write", len(src), func() error { return d.mem.holder(dst).Write(uint64(dst), src) })
 }
 
 func (d *Device) blocking(op string, n int, move func() error) error {
@@ -374,7 +383,7 @@ func (d *Device) NewEventWithOptions(o cuda.EventOptions) (cuda.Event, error) {
 	}
 	defer d.world.Exit()
 	h := cuda.Event(d.handle(kindEvent))
-	d.events[h] = &event{sleep: o.BlockingSync}
+	d.events[h] = &event{d: d, sleep: o.BlockingSync}
 	return h, nil
 }
 
@@ -409,6 +418,8 @@ func (d *Device) Close() error {
 	d.closed = true
 	d.ended.Store(true)
 	d.activity.Add(1)
+	d.strand()
+	d.quit()
 	err := d.mem.close()
 	d.world.Exit()
 	d.world.Notify()

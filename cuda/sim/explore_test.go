@@ -13,7 +13,7 @@ import (
 // timeless is a cost table in which nothing takes time, so that the chooser
 // decides every order.
 func timeless() *Costs {
-	return &Costs{MemoryShare: 1, SMBandwidth: 1e18, HostLink: 1e18,
+	return &Costs{MemoryShare: 1, SMBandwidth: 1e18, HostLink: 1e18, PeerLink: 1e18,
 		PendingLaunches: 100, ResidentGrids: 16, Chunks: 1, MaxChunk: 1 << 20}
 }
 

@@ -115,7 +115,7 @@ func (d *Device) copyHost(op string, h cuda.Stream, dst, src uint64, given, host
 	if len(host) == 0 {
 		return nil, nil
 	}
-	if err := d.mem.known(dst|src, uint64(len(host)), dst != 0); err != nil {
+	if err := d.mem.knownAny(dst|src, uint64(len(host)), dst != 0); err != nil {
 		return nil, invalid(op, "%v", err)
 	}
 	if r := d.mem.overlap(uint64(uintptr(unsafe.Pointer(unsafe.SliceData(given)))), uint64(len(given))); r != nil {

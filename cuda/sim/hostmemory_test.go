@@ -39,10 +39,10 @@ func TestHostFaultsOnManagedMemoryThatADeviceWorksOn(t *testing.T) {
 	write := func(b cuda.ManagedBuffer) bool { return touched(func() { b.Host[100] = 5 }) }
 	require.True(t, read(first) && write(first))
 
-	backlog := r.alloc("backlog", 256<<20)
+	backlog := r.allocScaled("backlog", 1<<20, 256)
 	launch := func() {
 		r.submit(func(b *cuda.Batch) {
-			b.Fill8(s, backlog, 1, 256<<20)
+			b.Fill8(s, backlog, 1, 1<<20)
 			store(b, s, f, first.Device, 4, 3)
 			b.Record(s, e)
 		})
@@ -123,8 +123,8 @@ func TestPinnedSourcesAreTornAndPageableOnesAreNot(t *testing.T) {
 func TestPageableCopiesOnADyingDevice(t *testing.T) {
 	r := newRig(t, Options{})
 	s, p := r.stream("s"), r.alloc("p", 64)
-	big := r.alloc("big", 256<<20)
-	r.submit(func(b *cuda.Batch) { b.Fill8(s, big, 1, 256<<20) })
+	big := r.allocScaled("big", 1<<20, 256)
+	r.submit(func(b *cuda.Batch) { b.Fill8(s, big, 1, 1<<20) })
 	r.world.Go("killer", func() {
 		_ = r.world.Sleep(bg, 20*time.Microsecond)
 		_ = r.Kill(cuda.ErrECC, "test")

@@ -43,6 +43,7 @@ type observer interface {
 }
 
 type region struct {
+	owner *Device
 	base  uint64
 	at    unsafe.Pointer // base
 	data  []byte         // nil once freed
@@ -69,6 +70,7 @@ type AccessError struct {
 	Freed  bool   // it has been freed
 	Early  bool   // it is allocated in stream order, and that has not been reached
 	Closed bool   // the device has been closed
+	Peer   string // the device that has it, where access to that is not enabled
 }
 
 func (e *AccessError) Error() string {
@@ -90,6 +92,8 @@ func (e *AccessError) Error() string {
 func (e *AccessError) where() string {
 	where := fmt.Sprintf("offset %#x of %q (%d bytes at %#x)", e.Addr-e.Base, e.Name, e.Length, e.Base)
 	switch off := e.Addr - e.Base; {
+	case e.Peer != "":
+		return fmt.Sprintf("access to device %s is not enabled: %s", e.Peer, where)
 	case e.Freed:
 		return "use after free: " + where
 	case e.Early:
@@ -185,6 +189,7 @@ func (m *Memory) place(size uint64, fd int, off int64, flags int) (*region, erro
 }
 
 func (m *Memory) insert(r *region) {
+	r.owner = m.d
 	i := sort.Search(len(m.regions), func(i int) bool { return m.regions[i].base > r.base })
 	m.regions = slices.Insert(m.regions, i, r)
 }
@@ -245,16 +250,33 @@ func (m *Memory) at(addr uint64) *region {
 	return nil
 }
 
-// locate returns the bytes of an access and the region that they are in.
+// locate returns the bytes of an access and the region that they are in: of this
+// device, or of another that its kernels reach.
 func (m *Memory) locate(addr, size uint64, write bool) ([]byte, *region, error) {
 	r := m.below(addr)
-	if r != nil && r.reachable() {
-		if off := addr - r.base; off <= r.size && size <= r.size-off && (size == 0 || off < r.size) {
-			return r.data[off : off+size : off+size], r, nil
+	if r == nil || addr-r.base >= r.size {
+		if x := m.far(addr); x != nil {
+			b, x, err := x.part(addr, size, write)
+			if err == nil && !m.reaches(x) {
+				return nil, nil, &AccessError{Write: write, Addr: addr, Size: size, Name: x.name, Base: x.base, Length: x.size, Peer: x.owner.name}
+			}
+			return b, x, err
 		}
 	}
+	if r == nil {
+		return nil, nil, &AccessError{Write: write, Addr: addr, Size: size, Closed: m.closed}
+	}
+	return r.part(addr, size, write)
+}
+
+// part returns the bytes of an access that is to be within the region.
+func (r *region) part(addr, size uint64, write bool) ([]byte, *region, error) {
+	if off := addr - r.base; r.reachable() && off <= r.size && size <= r.size-off && (size == 0 || off < r.size) {
+		return r.data[off : off+size : off+size], r, nil
+	}
+	m := r.owner.mem
 	e := &AccessError{Write: write, Addr: addr, Size: size, Closed: m.closed}
-	if r != nil && addr-r.base < roundUp(r.size, m.page)+guard {
+	if addr-r.base < roundUp(r.size, m.page)+guard {
 		e.Name, e.Base, e.Length, e.Freed = r.name, r.base, r.size, r.freed
 		if b := r.block; b != nil && !b.live {
 			e.Length, e.Early, e.Freed = b.size, b.given, !b.given

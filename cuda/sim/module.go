@@ -165,6 +165,11 @@ func (d *Device) timer() uint64 { return uint64(float64(d.world.Time()) / d.worl
 func (m *Memory) Region(addr uint64) (ptx.Region, bool) {
 	r := m.at(addr)
 	if r == nil {
+		if r = m.far(addr); r != nil && !m.reaches(r) {
+			r = nil
+		}
+	}
+	if r == nil {
 		return ptx.Region{}, false
 	}
 	return ptx.Region{Base: r.base, Data: r.data, Scale: r.scale}, true

@@ -153,6 +153,7 @@ func New(o Options) (*Device, error) {
 	d.costs = costs.Slow(slow)
 	d.nic.m = d.mem
 	d.mem.hbm = vtime.NewShared(d.world, "memory bandwidth", share)
+	d.join()
 	d.toDevice.name, d.toHost.name = "host to device", "device to host"
 	d.unexplain = d.world.Explain(fmt.Sprintf("device %s", d.name), func(w io.Writer) { d.explain(w) })
 	return d, nil

@@ -118,6 +118,10 @@ func (s *stream) advance() {
 		d.world.At(max(now, s.ready)+d.costs.EventLatency, "record", s.recordFn)
 	case cuda.OpWaitEvent:
 		if c.on != nil && c.on.completed.Load() < c.until {
+			if c.on.d.stopped() {
+				d.die(s.stranded())
+				return
+			}
 			s.waiting = true
 			c.on.waiters = append(c.on.waiters, s)
 			return
@@ -284,6 +288,7 @@ func (c *roomCond) String() string { return fmt.Sprintf("room for a launch in %s
 // event is the newest record of an event: a place in a stream. on is nil while
 // there was none.
 type event struct {
+	d       *Device
 	on      *stream
 	until   uint64
 	sleep   bool     // who synchronises with it gives the processor away

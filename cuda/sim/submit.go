@@ -104,6 +104,9 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		if e == nil {
 			return badHandle(op, "event", c.A)
 		}
+		if e.d != d {
+			return &cuda.Error{Code: cuda.ErrInvalidHandle, Op: op, Detail: fmt.Sprintf("event %#x is of device %s", c.A, e.d.name)}
+		}
 		if s.captureRecord(e) {
 			d.commands[c.Op]++
 			return nil
@@ -115,6 +118,9 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		e := d.events[cuda.Event(c.A)]
 		if e == nil {
 			return badHandle(op, "event", c.A)
+		}
+		if e.capture != nil && e.d != d {
+			return &cuda.Error{Code: cuda.ErrNotSupported, Op: op, Detail: "a capture over several devices"}
 		}
 		if taken, err := s.captureWait(op, e); taken {
 			if err == nil {
@@ -187,10 +193,10 @@ func (d *Device) submitLaunch(b *cuda.Batch, c *cuda.Command, s *stream) error {
 
 func (d *Device) submitCopy(c *cuda.Command, s *stream) error {
 	op := c.Op.String()
-	if err := d.mem.known(c.B, c.C, false); err != nil && c.C > 0 {
+	if err := d.mem.knownAny(c.B, c.C, false); err != nil && c.C > 0 {
 		return invalid(op, "source: %v", err)
 	}
-	if err := d.mem.known(c.A, c.C, true); err != nil && c.C > 0 {
+	if err := d.mem.knownAny(c.A, c.C, true); err != nil && c.C > 0 {
 		return invalid(op, "destination: %v", err)
 	}
 	n := s.push(c.Op)

@@ -22,7 +22,9 @@ type task struct {
 	at     time.Duration // when the chunk started
 	last   bool
 
-	flow               vtime.Flow
+	link               *vtime.Shared // of a copy between devices, beside the memory
+	parts              int           // of the chunk that have not passed
+	flow, over         vtime.Flow
 	passedFn, finishFn func()
 	stepFn             func()
 
@@ -44,7 +46,7 @@ func (d *Device) newTask(s *stream) *task {
 		t = &task{d: d}
 		t.stepFn, t.passedFn, t.finishFn = t.step, t.passed, t.finish
 	}
-	t.s, t.engine, t.work, t.cap, t.floor, t.least = s, nil, nil, 0, 0, 0
+	t.s, t.engine, t.work, t.link, t.cap, t.floor, t.least = s, nil, nil, nil, 0, 0, 0
 	return t
 }
 
@@ -70,6 +72,7 @@ func (s *stream) start() {
 	case cuda.OpCopy:
 		t.bulk = bulk{d: d, c: c, who: s.name, total: c.c, unit: uint64(d.costs.Chunks)}
 		t.work = &t.bulk
+		t.link = d.linkFor(c)
 		if e := d.engineFor(c); e != nil {
 			t.cap, t.engine = d.costs.HostLink, e
 			if e.busy {
@@ -114,14 +117,18 @@ func (t *task) step() {
 		d.fail(t.s, &t.s.queue[t.s.head], err)
 		return
 	}
-	t.last = last
+	t.last, t.parts = last, 1
 	d.mem.hbm.StartIn(&t.flow, bytes, t.cap, "chunk", t.passedFn)
+	if t.link != nil {
+		t.parts++
+		t.link.StartIn(&t.over, bytes, 0, "chunk", t.passedFn)
+	}
 }
 
 // passed runs when the bytes of a chunk have passed.
 func (t *task) passed() {
 	d := t.d
-	if d.stopped() {
+	if t.parts--; d.stopped() || t.parts > 0 {
 		return
 	}
 	end := t.at + t.floor

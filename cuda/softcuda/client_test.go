@@ -123,6 +123,18 @@ func TestPythonClientsShareMemory(t *testing.T) {
 	require.Contains(t, out, "ipc: another process wrote what it should")
 }
 
+// Two devices under that client.
+func TestPythonClientOnTwoDevices(t *testing.T) {
+	path, err := findClient()
+	if err != nil {
+		testutil.SkipOrFail(t, "NVIDIA's Python client is missing: %s", path)
+	}
+	out := run(t, []string{
+		"LD_LIBRARY_PATH=" + sharedLibrary(t), "PYTHONPATH=" + path, "PYTHONDONTWRITEBYTECODE=1", "KVGATE_SOFT_DEVICES=2",
+	}, "python3", "cuda/softcuda/testdata/peers.py")
+	require.Contains(t, out, "peers: two devices did what they should")
+}
+
 // The library says on standard error why it has no device.
 func TestSharedLibraryRefusesBadSettings(t *testing.T) {
 	path, err := findClient()

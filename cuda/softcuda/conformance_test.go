@@ -12,6 +12,7 @@ import (
 	"github.com/kvgate/kvgate/cuda/driver"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/cuda/softcuda"
+	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // add adds a device that goes with the test.
@@ -42,6 +43,25 @@ func TestConformance(t *testing.T) {
 		t.Parallel()
 		d, _ := open(t, sim.Options{Real: true, Slow: 500})
 		return d
+	})
+}
+
+// pair opens two devices of one world.
+func pair(t testing.TB, slow float64) (a, b *driver.Device) {
+	t.Helper()
+	w := vtime.NewReal(vtime.Options{}, slow)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	a, _ = open(t, sim.Options{Name: "a", World: w})
+	b, _ = open(t, sim.Options{Name: "b", World: w})
+	return a, b
+}
+
+func TestConformanceOfPairs(t *testing.T) {
+	t.Parallel()
+	conformance.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
+		t.Parallel()
+		a, b := pair(t, 500)
+		return a, b
 	})
 }
 

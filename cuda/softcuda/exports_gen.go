@@ -339,6 +339,54 @@ func kvg_soft_cuCtxSetSharedMemConfig(p_config C.int) C.CUresult {
 	return doCtxSetSharedMemConfig(p_config)
 }
 
+//export kvg_soft_cuDeviceCanAccessPeer
+func kvg_soft_cuDeviceCanAccessPeer(p_can *C.int, p_device C.CUdevice, p_peer C.CUdevice) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doDeviceCanAccessPeer(p_can, p_device, p_peer)
+}
+
+//export kvg_soft_cuCtxEnablePeerAccess
+func kvg_soft_cuCtxEnablePeerAccess(p_peer C.CUcontext, p_flags C.uint) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doCtxEnablePeerAccess(p_peer, p_flags)
+}
+
+//export kvg_soft_cuCtxDisablePeerAccess
+func kvg_soft_cuCtxDisablePeerAccess(p_peer C.CUcontext) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doCtxDisablePeerAccess(p_peer)
+}
+
+//export kvg_soft_cuDeviceGetP2PAttribute
+func kvg_soft_cuDeviceGetP2PAttribute(p_value *C.int, p_attribute C.int, p_from C.CUdevice, p_to C.CUdevice) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doDeviceGetP2PAttribute(p_value, p_attribute, p_from, p_to)
+}
+
+//export kvg_soft_cuMemcpyPeer
+func kvg_soft_cuMemcpyPeer(p_dst C.CUdeviceptr, p_to C.CUcontext, p_src C.CUdeviceptr, p_from C.CUcontext, p_size C.size_t) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemcpyPeer(p_dst, p_to, p_src, p_from, p_size)
+}
+
+//export kvg_soft_cuMemcpyPeerAsync
+func kvg_soft_cuMemcpyPeerAsync(p_dst C.CUdeviceptr, p_to C.CUcontext, p_src C.CUdeviceptr, p_from C.CUcontext, p_size C.size_t, p_stream C.CUstream) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemcpyPeerAsync(p_dst, p_to, p_src, p_from, p_size, p_stream)
+}
+
 //export kvg_soft_cuModuleLoadDataEx
 func kvg_soft_cuModuleLoadDataEx(p_module *C.CUmodule, p_image unsafe.Pointer, p_n C.uint, p_options *C.int, p_values *unsafe.Pointer) C.CUresult {
 	if r := forbidden(); r != 0 {

@@ -269,10 +269,7 @@ func doStreamWaitEvent(h C.CUstream, e C.CUevent, flags C.uint) C.CUresult {
 	if !ok {
 		return fail(cuda.ErrInvalidHandle)
 	}
-	if x.c != s.c {
-		return fail(cuda.ErrNotSupported) // across contexts
-	}
-	r = s.submit(func(b *cuda.Batch, h cuda.Stream) { b.WaitEvent(h, x.sim) })
+	r = s.waitPeer(x)
 	if r == 0 && s.handle == 0 && s.captured() {
 		s.spoil()
 		return fail(cuda.ErrCaptureImplicit)

@@ -47,6 +47,12 @@ extern CUresult kvg_soft_cuCtxGetCacheConfig(int *config);
 extern CUresult kvg_soft_cuCtxSetCacheConfig(int config);
 extern CUresult kvg_soft_cuCtxGetSharedMemConfig(int *config);
 extern CUresult kvg_soft_cuCtxSetSharedMemConfig(int config);
+extern CUresult kvg_soft_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
+extern CUresult kvg_soft_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
+extern CUresult kvg_soft_cuCtxDisablePeerAccess(CUcontext peer);
+extern CUresult kvg_soft_cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice from, CUdevice to);
+extern CUresult kvg_soft_cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size);
+extern CUresult kvg_soft_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size, CUstream stream);
 extern CUresult kvg_soft_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values);
 extern CUresult kvg_soft_cuModuleLoadData(CUmodule *module, const void *image);
 extern CUresult kvg_soft_cuModuleLoad(CUmodule *module, const char *path);
@@ -139,11 +145,7 @@ CUresult kvg_soft_cuArray3DGetDescriptor_v2(void) { return 801; }
 CUresult kvg_soft_cuArrayCreate_v2(void) { return 801; }
 CUresult kvg_soft_cuArrayDestroy(void) { return 801; }
 CUresult kvg_soft_cuArrayGetDescriptor_v2(void) { return 801; }
-CUresult kvg_soft_cuCtxDisablePeerAccess(void) { return 801; }
-CUresult kvg_soft_cuCtxEnablePeerAccess(void) { return 801; }
 CUresult kvg_soft_cuCtxResetPersistingL2Cache(void) { return 801; }
-CUresult kvg_soft_cuDeviceCanAccessPeer(void) { return 801; }
-CUresult kvg_soft_cuDeviceGetP2PAttribute(void) { return 801; }
 CUresult kvg_soft_cuFuncSetCacheConfig(void) { return 801; }
 CUresult kvg_soft_cuFuncSetSharedMemConfig(void) { return 801; }
 CUresult kvg_soft_cuGraphAddChildGraphNode(void) { return 801; }
@@ -175,8 +177,6 @@ CUresult kvg_soft_cuMemcpyAtoH_v2(void) { return 801; }
 CUresult kvg_soft_cuMemcpyDtoA_v2(void) { return 801; }
 CUresult kvg_soft_cuMemcpyHtoAAsync_v2(void) { return 801; }
 CUresult kvg_soft_cuMemcpyHtoA_v2(void) { return 801; }
-CUresult kvg_soft_cuMemcpyPeer(void) { return 801; }
-CUresult kvg_soft_cuMemcpyPeerAsync(void) { return 801; }
 CUresult kvg_soft_cuMemsetD2D16Async(void) { return 801; }
 CUresult kvg_soft_cuMemsetD2D16_v2(void) { return 801; }
 CUresult kvg_soft_cuMemsetD2D32Async(void) { return 801; }
@@ -259,6 +259,12 @@ static const struct {
 	{"cuCtxSetCacheConfig", (void *)kvg_soft_cuCtxSetCacheConfig},
 	{"cuCtxGetSharedMemConfig", (void *)kvg_soft_cuCtxGetSharedMemConfig},
 	{"cuCtxSetSharedMemConfig", (void *)kvg_soft_cuCtxSetSharedMemConfig},
+	{"cuDeviceCanAccessPeer", (void *)kvg_soft_cuDeviceCanAccessPeer},
+	{"cuCtxEnablePeerAccess", (void *)kvg_soft_cuCtxEnablePeerAccess},
+	{"cuCtxDisablePeerAccess", (void *)kvg_soft_cuCtxDisablePeerAccess},
+	{"cuDeviceGetP2PAttribute", (void *)kvg_soft_cuDeviceGetP2PAttribute},
+	{"cuMemcpyPeer", (void *)kvg_soft_cuMemcpyPeer},
+	{"cuMemcpyPeerAsync", (void *)kvg_soft_cuMemcpyPeerAsync},
 	{"cuModuleLoadDataEx", (void *)kvg_soft_cuModuleLoadDataEx},
 	{"cuModuleLoadData", (void *)kvg_soft_cuModuleLoadData},
 	{"cuModuleLoad", (void *)kvg_soft_cuModuleLoad},
@@ -351,11 +357,7 @@ static const struct {
 	{"cuArrayCreate_v2", (void *)kvg_soft_cuArrayCreate_v2},
 	{"cuArrayDestroy", (void *)kvg_soft_cuArrayDestroy},
 	{"cuArrayGetDescriptor_v2", (void *)kvg_soft_cuArrayGetDescriptor_v2},
-	{"cuCtxDisablePeerAccess", (void *)kvg_soft_cuCtxDisablePeerAccess},
-	{"cuCtxEnablePeerAccess", (void *)kvg_soft_cuCtxEnablePeerAccess},
 	{"cuCtxResetPersistingL2Cache", (void *)kvg_soft_cuCtxResetPersistingL2Cache},
-	{"cuDeviceCanAccessPeer", (void *)kvg_soft_cuDeviceCanAccessPeer},
-	{"cuDeviceGetP2PAttribute", (void *)kvg_soft_cuDeviceGetP2PAttribute},
 	{"cuFuncSetCacheConfig", (void *)kvg_soft_cuFuncSetCacheConfig},
 	{"cuFuncSetSharedMemConfig", (void *)kvg_soft_cuFuncSetSharedMemConfig},
 	{"cuGraphAddChildGraphNode", (void *)kvg_soft_cuGraphAddChildGraphNode},
@@ -387,8 +389,6 @@ static const struct {
 	{"cuMemcpyDtoA_v2", (void *)kvg_soft_cuMemcpyDtoA_v2},
 	{"cuMemcpyHtoAAsync_v2", (void *)kvg_soft_cuMemcpyHtoAAsync_v2},
 	{"cuMemcpyHtoA_v2", (void *)kvg_soft_cuMemcpyHtoA_v2},
-	{"cuMemcpyPeer", (void *)kvg_soft_cuMemcpyPeer},
-	{"cuMemcpyPeerAsync", (void *)kvg_soft_cuMemcpyPeerAsync},
 	{"cuMemsetD2D16Async", (void *)kvg_soft_cuMemsetD2D16Async},
 	{"cuMemsetD2D16_v2", (void *)kvg_soft_cuMemsetD2D16_v2},
 	{"cuMemsetD2D32Async", (void *)kvg_soft_cuMemsetD2D32Async},

@@ -6,7 +6,8 @@
 // is linked with. In any other program they would catch the calls that its
 // libraries make to a real driver.
 //
-// There is one device, or as many as KVGATE_SOFT_DEVICES says.
+// There is one device, or as many as KVGATE_SOFT_DEVICES says, which reach each
+// other's memory.
 // KVGATE_SOFT_SLOW of more than 1 stretches the simulated times by that factor.
 // With KVGATE_SOFT_PLAIN=1 fresh memory is not filled with garbage first, which
 // takes a while for large allocations.
@@ -16,11 +17,13 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/cuda/softcuda"
+	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // The devices are there before anything of the importing program runs: other
@@ -39,8 +42,14 @@ func init() {
 		complain(err)
 		return
 	}
+	if slow != 0 && !(slow >= 1 && slow <= math.MaxFloat64) {
+		complain(fmt.Errorf("KVGATE_SOFT_SLOW=%g: it is at least 1, and finite", slow))
+		return
+	}
+	// One world, so that the devices reach each other. It ends with the process.
+	world := vtime.NewReal(vtime.Options{}, max(slow, 1))
 	for range devices {
-		if _, err := softcuda.Add(sim.Options{Real: true, Slow: slow, Uninitialised: plain}); err != nil {
+		if _, err := softcuda.Add(sim.Options{World: world, Uninitialised: plain}); err != nil {
 			complain(err)
 			return
 		}

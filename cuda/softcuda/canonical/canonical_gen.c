@@ -155,6 +155,24 @@ CUresult cuCtxGetSharedMemConfig(int *config) { return kvg_soft_cuCtxGetSharedMe
 extern CUresult kvg_soft_cuCtxSetSharedMemConfig(int config);
 CUresult cuCtxSetSharedMemConfig(int config) { return kvg_soft_cuCtxSetSharedMemConfig(config); }
 
+extern CUresult kvg_soft_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) { return kvg_soft_cuDeviceCanAccessPeer(can, device, peer); }
+
+extern CUresult kvg_soft_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) { return kvg_soft_cuCtxEnablePeerAccess(peer, flags); }
+
+extern CUresult kvg_soft_cuCtxDisablePeerAccess(CUcontext peer);
+CUresult cuCtxDisablePeerAccess(CUcontext peer) { return kvg_soft_cuCtxDisablePeerAccess(peer); }
+
+extern CUresult kvg_soft_cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice from, CUdevice to);
+CUresult cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice from, CUdevice to) { return kvg_soft_cuDeviceGetP2PAttribute(value, attribute, from, to); }
+
+extern CUresult kvg_soft_cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size);
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size) { return kvg_soft_cuMemcpyPeer(dst, to, src, from, size); }
+
+extern CUresult kvg_soft_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size, CUstream stream);
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size, CUstream stream) { return kvg_soft_cuMemcpyPeerAsync(dst, to, src, from, size, stream); }
+
 extern CUresult kvg_soft_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values) { return kvg_soft_cuModuleLoadDataEx(module, image, n, options, values); }
 
@@ -431,20 +449,8 @@ CUresult cuArrayDestroy(void) { return kvg_soft_cuArrayDestroy(); }
 extern CUresult kvg_soft_cuArrayGetDescriptor_v2(void);
 CUresult cuArrayGetDescriptor_v2(void) { return kvg_soft_cuArrayGetDescriptor_v2(); }
 
-extern CUresult kvg_soft_cuCtxDisablePeerAccess(void);
-CUresult cuCtxDisablePeerAccess(void) { return kvg_soft_cuCtxDisablePeerAccess(); }
-
-extern CUresult kvg_soft_cuCtxEnablePeerAccess(void);
-CUresult cuCtxEnablePeerAccess(void) { return kvg_soft_cuCtxEnablePeerAccess(); }
-
 extern CUresult kvg_soft_cuCtxResetPersistingL2Cache(void);
 CUresult cuCtxResetPersistingL2Cache(void) { return kvg_soft_cuCtxResetPersistingL2Cache(); }
-
-extern CUresult kvg_soft_cuDeviceCanAccessPeer(void);
-CUresult cuDeviceCanAccessPeer(void) { return kvg_soft_cuDeviceCanAccessPeer(); }
-
-extern CUresult kvg_soft_cuDeviceGetP2PAttribute(void);
-CUresult cuDeviceGetP2PAttribute(void) { return kvg_soft_cuDeviceGetP2PAttribute(); }
 
 extern CUresult kvg_soft_cuFuncSetCacheConfig(void);
 CUresult cuFuncSetCacheConfig(void) { return kvg_soft_cuFuncSetCacheConfig(); }
@@ -538,12 +544,6 @@ CUresult cuMemcpyHtoAAsync_v2(void) { return kvg_soft_cuMemcpyHtoAAsync_v2(); }
 
 extern CUresult kvg_soft_cuMemcpyHtoA_v2(void);
 CUresult cuMemcpyHtoA_v2(void) { return kvg_soft_cuMemcpyHtoA_v2(); }
-
-extern CUresult kvg_soft_cuMemcpyPeer(void);
-CUresult cuMemcpyPeer(void) { return kvg_soft_cuMemcpyPeer(); }
-
-extern CUresult kvg_soft_cuMemcpyPeerAsync(void);
-CUresult cuMemcpyPeerAsync(void) { return kvg_soft_cuMemcpyPeerAsync(); }
 
 extern CUresult kvg_soft_cuMemsetD2D16Async(void);
 CUresult cuMemsetD2D16Async(void) { return kvg_soft_cuMemsetD2D16Async(); }

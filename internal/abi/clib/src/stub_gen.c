@@ -194,6 +194,30 @@ CUresult cuCtxGetSharedMemConfig(int *config) { return 34; }
 CUresult cuCtxSetSharedMemConfig(int config) { return 34; }
 #endif
 
+#ifndef KVG_WITHOUT_cuDeviceCanAccessPeer
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) { return 34; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxEnablePeerAccess
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) { return 34; }
+#endif
+
+#ifndef KVG_WITHOUT_cuCtxDisablePeerAccess
+CUresult cuCtxDisablePeerAccess(CUcontext peer) { return 34; }
+#endif
+
+#ifndef KVG_WITHOUT_cuDeviceGetP2PAttribute
+CUresult cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice from, CUdevice to) { return 34; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyPeer
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size) { return 34; }
+#endif
+
+#ifndef KVG_WITHOUT_cuMemcpyPeerAsync
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size, CUstream stream) { return 34; }
+#endif
+
 #ifndef KVG_WITHOUT_cuModuleLoadDataEx
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, int *options, void **values) { return 34; }
 #endif
@@ -562,24 +586,8 @@ CUresult cuArrayDestroy(void) { return 34; }
 CUresult cuArrayGetDescriptor_v2(void) { return 34; }
 #endif
 
-#ifndef KVG_WITHOUT_cuCtxDisablePeerAccess
-CUresult cuCtxDisablePeerAccess(void) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuCtxEnablePeerAccess
-CUresult cuCtxEnablePeerAccess(void) { return 34; }
-#endif
-
 #ifndef KVG_WITHOUT_cuCtxResetPersistingL2Cache
 CUresult cuCtxResetPersistingL2Cache(void) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuDeviceCanAccessPeer
-CUresult cuDeviceCanAccessPeer(void) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuDeviceGetP2PAttribute
-CUresult cuDeviceGetP2PAttribute(void) { return 34; }
 #endif
 
 #ifndef KVG_WITHOUT_cuFuncSetCacheConfig
@@ -704,14 +712,6 @@ CUresult cuMemcpyHtoAAsync_v2(void) { return 34; }
 
 #ifndef KVG_WITHOUT_cuMemcpyHtoA_v2
 CUresult cuMemcpyHtoA_v2(void) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemcpyPeer
-CUresult cuMemcpyPeer(void) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemcpyPeerAsync
-CUresult cuMemcpyPeerAsync(void) { return 34; }
 #endif
 
 #ifndef KVG_WITHOUT_cuMemsetD2D16Async
