@@ -17,9 +17,10 @@ import (
 // the library (keys in etcd, and the protocol of its listener), gone without it.
 // The library would hand UCX what comes, unread.
 type exchange struct {
-	etcd   *etcdClient // nil: none
-	watch  *withdrawals
-	listen *listener // nil: none
+	etcd    *etcdClient // nil: none
+	watch   *withdrawals
+	listen  *listener // nil: none
+	sockets sockets
 }
 
 func (a *Agent) startExchange() error {
@@ -45,6 +46,7 @@ func (a *Agent) stopExchange() {
 	if a.exchange.listen != nil {
 		a.exchange.listen.close()
 	}
+	a.exchange.sockets.close()
 	if a.exchange.etcd != nil {
 		a.exchange.watch.close()
 		a.exchange.etcd.close()
@@ -116,7 +118,7 @@ func (a *Agent) Withdraw(ctx context.Context, from netip.AddrPort) error {
 //
 // When the wait is over the error is an [nixl.ErrNoPeer], and the end of ctx or
 // a [context.DeadlineExceeded], too; it says why, where etcd or the listener
-// was away.
+// was away. AddPeer is not cut short.
 func (a *Agent) FetchPeer(ctx context.Context, name string, from netip.AddrPort, deadline time.Duration) (nixl.Peer, error) {
 	return a.FetchPartial(ctx, name, wholeLabel, from, deadline)
 }

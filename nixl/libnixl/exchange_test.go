@@ -299,3 +299,30 @@ func TestPublishPartial(t *testing.T) {
 	quiet(t, err, nixl.ErrNoPeer)
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// One connection serves all that an agent has to say to a listener, and another
+// one follows where its agent has begun anew.
+func TestConnectionsAreKept(t *testing.T) {
+	port := freePort(t)
+	a := agent(t, "prefill", Config{})
+	ctx := context.Background()
+	for range 2 {
+		b, err := library(t).NewAgent(ctx, "decode", Config{Listen: true, ListenPort: port.Port()})
+		require.NoError(t, err)
+		for range 2 {
+			require.NoError(t, a.Publish(ctx, port))
+			_, err = b.Peer("prefill")
+			require.NoError(t, err)
+			_, err = a.FetchPeer(ctx, "decode", port, a.Clock().Now()+patience)
+			require.NoError(t, err)
+			require.NoError(t, a.Withdraw(ctx, port))
+			_, err = b.Peer("prefill")
+			quiet(t, err, nixl.ErrNoPeer)
+		}
+		l := b.exchange.listen
+		l.mu.Lock()
+		require.Len(t, l.conns, 1)
+		l.mu.Unlock()
+		require.NoError(t, b.Close())
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 
 	"github.com/kvgate/kvgate/nixl"
 )
@@ -58,17 +59,74 @@ func readFrame(r io.Reader) (command string, data []byte, err error) {
 	return string(rest[:word]), rest[word:], nil
 }
 
-// dial connects to a listener. The connection ends with ctx.
-func dial(ctx context.Context, to netip.AddrPort) (net.Conn, func(), error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", to.String())
-	if err != nil {
-		return nil, nil, err
+// sockets are connections to listeners that wait for the next command. They are
+// kept, as the library keeps its own: its listener never lets go of one.
+type sockets struct {
+	mu   sync.Mutex
+	idle map[netip.AddrPort]net.Conn
+}
+
+func (s *sockets) take(to netip.AddrPort) net.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	conn := s.idle[to]
+	delete(s.idle, to)
+	return conn
+}
+
+func (s *sockets) give(to netip.AddrPort, conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idle == nil {
+		s.idle = map[netip.AddrPort]net.Conn{}
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	return conn, func() {
-		stop()
+	if s.idle[to] != nil {
 		_ = conn.Close()
-	}, nil
+		return
+	}
+	s.idle[to] = conn
+}
+
+func (s *sockets) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for to, conn := range s.idle {
+		_ = conn.Close()
+		delete(s.idle, to)
+	}
+}
+
+// converse lets fn write commands to a listener and read as many answers. A
+// connection that was kept may have ended meanwhile: fn then runs again, on a
+// new one.
+func (s *sockets) converse(ctx context.Context, to netip.AddrPort, fn func(io.ReadWriter) error) error {
+	for conn := s.take(to); ; conn = nil {
+		kept := conn != nil
+		if !kept {
+			var err error
+			if conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", to.String()); err != nil {
+				return err
+			}
+		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		err := fn(conn)
+		if stop() && err == nil {
+			s.give(to, conn)
+			return nil
+		}
+		_ = conn.Close()
+		if err == nil { // just before the end of ctx
+			return nil
+		}
+		if !kept || !ended(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// ended reports whether an error is of a connection, not of what came over it.
+func ended(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, new(*net.OpError))
 }
 
 // tell sends a command to a listener.
@@ -78,23 +136,14 @@ func (a *Agent) tell(ctx context.Context, op string, to netip.AddrPort, command 
 	}
 	a.leave()
 	err := a.bounded(ctx, op, a.clk.Now()+exchangeTimeout, func(ctx context.Context) error {
-		conn, end, err := dial(ctx, to)
-		if err != nil {
+		return a.exchange.sockets.converse(ctx, to, func(conn io.ReadWriter) error {
+			if err := writeFrame(conn, command, data); err != nil {
+				return err
+			}
+			// Its answer to another command says that it has read this one.
+			_, _, err := askFor(conn)
 			return err
-		}
-		defer end()
-		if err := writeFrame(conn, command, data); err != nil {
-			return err
-		}
-		// Its answer to another command says that it has read this one.
-		if err := writeFrame(conn, sendCommand, nil); err != nil {
-			return err
-		}
-		_, _, err = readFrame(conn)
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return err
+		})
 	})
 	if err != nil {
 		err = fmt.Errorf("listener at %s: %w", to, err)
@@ -102,20 +151,25 @@ func (a *Agent) tell(ctx context.Context, op string, to netip.AddrPort, command 
 	return unavailable(op, "", err)
 }
 
+// askFor asks for the metadata of the listener's agent.
+func askFor(conn io.ReadWriter) (command string, blob []byte, err error) {
+	if err := writeFrame(conn, sendCommand, nil); err != nil {
+		return "", nil, err
+	}
+	return readFrame(conn)
+}
+
 // fetchFrom asks a listener for its agent's metadata.
 func (a *Agent) fetchFrom(ctx context.Context, op, name string, from netip.AddrPort) (nixl.Peer, error) {
 	place := "listener at " + from.String()
-	conn, end, err := dial(ctx, from)
-	if err != nil {
-		return nixl.Peer{}, notYet{err}
-	}
-	defer end()
-	if err := writeFrame(conn, sendCommand, nil); err != nil {
-		return nixl.Peer{}, notYet{fmt.Errorf("%s: %w", place, err)}
-	}
-	command, blob, err := readFrame(conn)
+	var command string
+	var blob []byte
+	err := a.exchange.sockets.converse(ctx, from, func(conn io.ReadWriter) (err error) {
+		command, blob, err = askFor(conn)
+		return err
+	})
 	switch {
-	case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, new(*net.OpError)):
+	case err != nil && (ended(err) || ctx.Err() != nil):
 		return nixl.Peer{}, notYet{fmt.Errorf("%s: %w", place, err)}
 	case err != nil:
 		return nixl.Peer{}, nixl.Refuse(op, name, nixl.ErrInvalid, "%s: %v", place, err)

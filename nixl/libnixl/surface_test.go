@@ -257,7 +257,7 @@ func TestFetchFromAListener(t *testing.T) {
 }
 
 func TestExchangeWithoutEtcd(t *testing.T) {
-	a := agent(t, "decode", Config{Listen: true, ListenPort: freePort(t).Port()})
+	a := agent(t, "decode", Config{})
 	err := a.Publish(context.Background(), netip.AddrPort{})
 	quiet(t, err, nixl.ErrUnavailable)
 	require.ErrorContains(t, err, EtcdVariable)
