@@ -1,11 +1,13 @@
 package event_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/internal/noopdev"
 )
@@ -77,5 +79,41 @@ func TestWaitIsNoLongerThanItsFence(t *testing.T) {
 	require.NoError(t, wait.Wait(b.Stream(), second))
 	for i, c := range record.Raw().Commands() {
 		require.Equal(t, c.A, wait.Raw().Commands()[i].A)
+	}
+}
+
+// mute is a device that never tells of movement.
+type mute struct{ cuda.Device }
+
+func (mute) Activity() uint64 { return 0 }
+
+// A wait does not trust it, and asks at least every 5 ms, so that marks of a
+// source that has broken down are found all the same, and so is the device's
+// death.
+func TestMuteDeviceIsAsked(t *testing.T) {
+	for _, die := range []bool{false, true} {
+		d, err := sim.New(sim.Options{Real: true, Slow: 5000})
+		require.NoError(t, err)
+		reg := event.NewRegistry(mute{d})
+		s, err := d.NewStream(cuda.StreamOptions{})
+		require.NoError(t, err)
+		p, err := d.Alloc(8<<20, cuda.AllocOptions{})
+		require.NoError(t, err)
+		tl, err := reg.NewTimeline("s", s)
+		require.NoError(t, err)
+		b := reg.NewBatch()
+		b.Raw().Fill8(s, p, 1, 8<<20) // some 15 ms
+		f := b.Record(tl)
+		require.NoError(t, b.Submit())
+		if die {
+			require.NoError(t, d.Kill(cuda.ErrIllegalAddress, "a test"))
+			require.ErrorIs(t, f.Wait(context.Background()), cuda.ErrIllegalAddress)
+		} else {
+			require.NoError(t, f.Wait(context.Background()))
+		}
+		b.Reset()
+		_ = tl.Close() // on a dead device it says so
+		require.NoError(t, reg.Close())
+		require.NoError(t, d.Close())
 	}
 }

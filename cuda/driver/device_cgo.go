@@ -102,6 +102,9 @@ func (d *Device) fail(op string, r C.kvg_result, detail string) error {
 			e.Detail = detail + ": " + x.text
 		}
 	}
+	if r.why == C.KVG_MISSING {
+		e.Detail += " (" + d.lib.Path() + ")"
+	}
 	if r.why == C.KVG_CONTEXT {
 		e.Detail = "make context current: " + e.Detail
 	}

@@ -22,5 +22,8 @@
 // again (SyncStream sleeps in between, SyncEvent does not), those for an event with
 // BlockingSync and for the whole device have a thread of the system's blocked.
 //
-// The symbols it calls are listed in SYMBOLS.md.
+// The symbols it calls are listed in SYMBOLS.md. All are looked up when a device
+// is opened, so that C reads the table without a lock; without an optional one
+// only the calls that need it fail, each time, with [cuda.ErrNotSupported] and
+// the names of symbol and library.
 package driver

@@ -183,6 +183,7 @@ func TestOptionalSymbolIsNamed(t *testing.T) {
 				} else {
 					require.ErrorIs(t, err, cuda.ErrNotSupported)
 					require.ErrorContains(t, err, symbol)
+					require.ErrorContains(t, err, "the driver lacks the symbol ("+path+")")
 				}
 				require.NoError(t, d.SyncStream(context.Background(), s))
 				require.NoError(t, d.Close())

@@ -1,6 +1,7 @@
 package abi_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,4 +73,29 @@ func TestNumbersAgainstVendor(t *testing.T) {
 	}
 	out, err := exec.Command(clib.Compiler(), "-fsyntax-only", "-I", headers, "testdata/numbers.c").CombinedOutput()
 	require.NoError(t, err, "%s", out)
+}
+
+// CUDA 13 still has every name that cuda/driver asks for: NVIDIA's client of
+// that version knows them.
+func TestNamesInCUDA13(t *testing.T) {
+	out, err := exec.Command(filepath.Join(testutil.Root(t), "scripts", "deps.sh"), "client").CombinedOutput()
+	if err != nil {
+		testutil.SkipOrFail(t, "NVIDIA's Python client is missing: %s", out)
+	}
+	for _, dir := range strings.Split(strings.TrimSpace(string(out)), ":") {
+		paths, err := filepath.Glob(filepath.Join(dir, "cuda", "bindings", "_bindings", "cydriver.*.so"))
+		require.NoError(t, err)
+		if len(paths) == 0 {
+			continue
+		}
+		library, err := os.ReadFile(paths[0])
+		require.NoError(t, err)
+		for _, s := range abi.Symbols() {
+			if s.InDriver() && s.Since > 0 {
+				require.True(t, bytes.Contains(library, []byte(s.Name)), s.Name)
+			}
+		}
+		return
+	}
+	t.Fatalf("no driver module in %s", out)
 }
