@@ -59,6 +59,7 @@
 //	    "step_p50_ms": 5.05, "step_p99_ms": 5.4,
 //	    "host_blocked_ms": 0,       // the host's waits that the mode asks for, in all
 //	    "loads": 990, "held_loads": 985, "hold_p50_ms": 5.1, "hold_p99_ms": 9.9,
+//	    "load_p50_ms": 0.9, "load_p99_ms": 1.4, // from when the gate let a load go until it had come
 //	    "requests": 990, "corrupted_requests": 0, "blocks": 16830, "corrupted_blocks": 0,
 //	    "submits_per_step": 1.3, "polls_per_step": 24.2, // crossings into the driver
 //	    "zeroed_bytes": 1, "loaded_bytes": 1,

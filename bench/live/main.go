@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/kvgate/kvgate/bench/internal/outcome"
 	"github.com/kvgate/kvgate/bench/live/decode"
 	"github.com/kvgate/kvgate/bench/live/nic"
 	"github.com/kvgate/kvgate/cuda"
@@ -101,7 +102,7 @@ func (o options) live(ctx context.Context, dev cuda.Device, said, out, errs io.W
 		fmt.Fprintln(errs, "live:", oneLine(failed))
 		return 1, busy
 	}
-	if note := s.unshown(); note != "" {
+	if note := outcome.Unshown(s.runs()); note != "" {
 		fmt.Fprintln(said, note)
 	}
 	return 0, false

@@ -79,10 +79,13 @@ func needNIXL(t *testing.T) {
 	}
 }
 
+// little is for an engine that the race detector does not slow down too much.
+var little = []string{"-requests", "4", "-prompt", "3", "-page", "2048"}
+
 // measured runs the command and returns what -json says.
 func measured(t *testing.T, args ...string) (s summary) {
 	t.Helper()
-	status, out, errs := live(append(args, "-json")...)
+	status, out, errs := live(append(append(args, "-json"), little...)...)
 	require.Equal(t, 0, status, errs)
 	d := json.NewDecoder(strings.NewReader(out))
 	d.DisallowUnknownFields()
@@ -106,7 +109,10 @@ func measured(t *testing.T, args ...string) (s summary) {
 			require.Positive(t, v, "%+v", r)
 		}
 		require.GreaterOrEqual(t, r.StepP99, r.StepP50)
-		require.GreaterOrEqual(t, 1.01, r.StepsPerS*s.Config.StepUS*1e-6, "no step is shorter than it is told to be")
+		// No step is shorter than it is told to be, but the host may see the end of
+		// the first late, and then those of others that are over already.
+		least := float64(r.Steps-2*r.Rounds) * s.Config.StepUS * 1e-6
+		require.GreaterOrEqual(t, r.Seconds, least, "%+v", r)
 	}
 	return s
 }
@@ -114,7 +120,8 @@ func measured(t *testing.T, args ...string) (s summary) {
 // All modes, with a copy engine of the process: Ungated loses blocks, gated modes
 // none.
 func TestModes(t *testing.T) {
-	s := measured(t, "-nic", "copy", "-for", "300ms", "-rounds", "2")
+	t.Parallel()
+	s := measured(t, "-nic", "copy", "-for", "200ms", "-rounds", "1")
 	require.Equal(t, "copy", s.NIC.Kind)
 	require.Empty(t, s.NIC.Skipped)
 	require.True(t, s.Device.Simulated)
@@ -123,7 +130,7 @@ func TestModes(t *testing.T) {
 	for i, r := range s.Modes {
 		mode := core.Modes()[i]
 		require.Equal(t, mode.String(), r.Mode)
-		require.Equal(t, 2, r.Rounds)
+		require.Equal(t, 1, r.Rounds)
 		require.NotNil(t, r.Overhead)
 		require.Equal(t, mode.Wait == core.HostDevice || mode.Wait == core.HostBlocks, r.HostBlocked > 0, "%+v", r)
 		if mode.Wait == core.StepOrder || mode.Wait == core.OwnBlocks {
@@ -135,7 +142,7 @@ func TestModes(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	status, out, errs := live("-nic", "copy", "-for", "200ms", "-rounds", "1", "-mode", "PerBlock")
+	status, out, errs := live(append([]string{"-nic", "copy", "-for", "200ms", "-rounds", "1", "-mode", "PerBlock"}, little...)...)
 	require.Equal(t, 0, status, errs)
 	require.Empty(t, errs)
 	require.Contains(t, out, "simulated device: all figures are simulated")
@@ -149,13 +156,15 @@ func TestTable(t *testing.T) {
 func TestOtherProcess(t *testing.T) {
 	for _, kind := range []string{nic.NIXL, nic.IPC} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			if kind == nic.NIXL {
 				needNIXL(t)
 			}
-			s := measured(t, "-nic", kind, "-for", "300ms", "-rounds", "1", "-mode", "Ungated,PerBlock")
+			s := measured(t, "-nic", kind, "-for", "300ms", "-rounds", "2", "-mode", "Ungated,PerBlock")
 			require.Equal(t, kind, s.NIC.Kind)
 			require.Equal(t, kind == nic.IPC, s.NIC.Simulated, "NIXL moves real bytes")
 			require.Len(t, s.Modes, 2)
+			require.Equal(t, 2, s.Modes[1].Rounds)
 		})
 	}
 }
@@ -199,6 +208,7 @@ func command(t *testing.T, args ...string) (c *exec.Cmd, out, errs *writer) {
 func TestKilledNIC(t *testing.T) {
 	for _, kind := range []string{nic.NIXL, nic.IPC} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			if kind == nic.NIXL {
 				needNIXL(t)
 			}

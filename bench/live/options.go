@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kvgate/kvgate/bench/internal/outcome"
 	"github.com/kvgate/kvgate/bench/live/decode"
 	"github.com/kvgate/kvgate/bench/live/nic"
 	"github.com/kvgate/kvgate/loadgate"
-	"github.com/kvgate/kvgate/loadgate/core"
 )
 
 const usage = `usage: live [flags]
@@ -124,26 +124,7 @@ func parse(args []string) (options, error) {
 	case !(o.slow >= 1) || o.slow > maxSlow:
 		return o, fmt.Errorf("-slow %g: want 1 to %g", o.slow, maxSlow)
 	}
-	o.modes = core.Modes()
-	if *mode != "" {
-		o.modes = nil
-		for name := range strings.SplitSeq(*mode, ",") {
-			m, err := core.ParseMode(name)
-			if err != nil {
-				return o, fmt.Errorf("-mode %q: want one of %s", name, strings.Join(names(core.Modes()), ", "))
-			}
-			if slices.Contains(o.modes, m) {
-				return o, fmt.Errorf("-mode %s: twice", name)
-			}
-			o.modes = append(o.modes, m)
-		}
-	}
-	return o, nil
-}
-
-func names(modes []loadgate.Mode) (out []string) {
-	for _, m := range modes {
-		out = append(out, m.String())
-	}
-	return out
+	var err error
+	o.modes, err = outcome.ParseModes(*mode)
+	return o, err
 }

@@ -40,15 +40,15 @@ func durations(n int) time.Duration { return time.Duration(n) }
 func (s *summary) table(out io.Writer) error {
 	s.finish()
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "mode\tsteps/s\toverhead\tstep ms\thost\theld\thold ms\tcrossings\tzeroed\tloaded\tcorrupted\tcorrupted\t")
-	fmt.Fprintln(w, "\t\t%\tp50/p99\tblocked ms\tloads\tp50/p99\ta step\tGB\tGB\tblocks\trequests\t")
+	fmt.Fprintln(w, "mode\tsteps/s\toverhead\tstep ms\thost\theld\thold ms\tload ms\tcrossings\tzeroed\tloaded\tcorrupted\tcorrupted\t")
+	fmt.Fprintln(w, "\t\t%\tp50/p99\tblocked ms\tloads\tp50/p99\tp50/p99\ta step\tGB\tGB\tblocks\trequests\t")
 	for _, r := range s.Modes {
 		over := "-"
 		if r.Overhead != nil {
 			over = fmt.Sprintf("%.2f", *r.Overhead)
 		}
-		fmt.Fprintf(w, "%s\t%.1f\t%s\t%.2f/%.2f\t%.1f\t%d of %d\t%.2f/%.2f\t%.1f+%.1f\t%.3f\t%.3f\t%d of %d\t%d of %d\t\n",
-			r.Mode, r.StepsPerS, over, r.StepP50, r.StepP99, r.HostBlocked, r.HeldLoads, r.Loads, r.HoldP50, r.HoldP99,
+		fmt.Fprintf(w, "%s\t%.1f\t%s\t%.2f/%.2f\t%.1f\t%d of %d\t%.2f/%.2f\t%.2f/%.2f\t%.1f+%.1f\t%.3f\t%.3f\t%d of %d\t%d of %d\t\n",
+			r.Mode, r.StepsPerS, over, r.StepP50, r.StepP99, r.HostBlocked, r.HeldLoads, r.Loads, r.HoldP50, r.HoldP99, r.LoadP50, r.LoadP99,
 			r.SubmitsPerStep, r.PollsPerStep, float64(r.ZeroedBytes)/1e9, float64(r.LoadedBytes)/1e9,
 			r.CorruptedBlocks, r.Blocks, r.CorruptedRequests, r.Requests)
 	}

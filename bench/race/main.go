@@ -5,7 +5,7 @@
 // their own zeroing waits behind both. Then a step uses the blocks and checks
 // each byte.
 //
-//	go run ./bench/race [-rounds n] [-mode name] [-pacer virtual|real] [-transport softnic|nixl] [-seed n] [-json]
+//	go run ./bench/race [-rounds n] [-mode names] [-pacer virtual|real] [-transport softnic|nixl] [-seed n] [-json]
 //
 // The device is simulated; the zeroing is the PTX that a GPU would run. So is the
 // fabric, unless -transport nixl makes it NVIDIA's NIXL over UCX, with the other
@@ -23,11 +23,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
+	"github.com/kvgate/kvgate/bench/internal/outcome"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/loadgate"
-	"github.com/kvgate/kvgate/loadgate/core"
 )
 
 func main() {
@@ -93,32 +92,17 @@ func run(args []string, out, errs io.Writer) int {
 			return 1
 		}
 	}
-	if err := judge(results); err != nil {
+	if err := outcome.Judge(runs(results)); err != nil {
 		fmt.Fprintln(errs, "race:", err)
 		return 1
 	}
-	if note := unshown(results); note != "" {
+	if note := outcome.Unshown(runs(results)); note != "" {
 		if c.json {
 			out = errs // what goes to out is JSON only
 		}
 		fmt.Fprintln(out, note)
 	}
 	return 0
-}
-
-// unshown says so where nothing that was run could have shown the race: that
-// gated modes lost no blocks proves little then.
-func unshown(results []result) string {
-	who := "only gated modes ran"
-	for _, r := range results {
-		if r.Corrupted > 0 {
-			return ""
-		}
-		if !r.Gated {
-			who = r.Mode + " lost nothing and " + core.Ungated.String() + " did not run"
-		}
-	}
-	return who + ": that the race occurs was not shown"
 }
 
 // race runs all rounds of one mode on a machine of its own.
@@ -146,18 +130,12 @@ func (c config) race(mode loadgate.Mode, open openTransport) (r result, err erro
 	return r, nil
 }
 
-// judge says what is wrong with the results: a mode that promises to keep
-// blocks and lost some, or a race that did not show where nothing prevents it.
-func judge(results []result) error {
+// runs is what the results say of the race.
+func runs(results []result) (out []outcome.Run) {
 	for _, r := range results {
-		if r.Gated && r.Corrupted > 0 {
-			return fmt.Errorf("%s is gated, and %d of %d blocks were corrupted", r.Mode, r.Corrupted, r.Blocks)
-		}
-		if r.Mode == core.Ungated.String() && r.Corrupted == 0 {
-			return fmt.Errorf("%s corrupted none of %d blocks: the race did not show", r.Mode, r.Blocks)
-		}
+		out = append(out, outcome.Run{Mode: r.Mode, Gated: r.Gated, Blocks: r.Blocks, Corrupted: r.Corrupted})
 	}
-	return nil
+	return out
 }
 
 type config struct {
@@ -183,7 +161,7 @@ func (c config) open() openTransport {
 
 const usage = `usage: go run ./bench/race [flags]
   -rounds n   loads in each mode (50)
-  -mode name  one mode instead of all
+  -mode names  these modes instead of all, with commas between
   -pacer p    virtual or real time (virtual; real with nixl)
   -transport t  softnic, simulated, or nixl (softnic)
   -seed n     of backlogs, latencies and ties (1)
@@ -225,17 +203,7 @@ func parse(args []string) (config, error) {
 	case c.pacer == "virtual" && c.transport == "nixl":
 		return c, fmt.Errorf("-pacer virtual: a real transport needs real time")
 	}
-	c.modes = core.Modes()
-	if *mode != "" {
-		m, err := core.ParseMode(*mode)
-		if err != nil {
-			var names []string
-			for _, m := range core.Modes() {
-				names = append(names, m.String())
-			}
-			return c, fmt.Errorf("-mode %q: want one of %s", *mode, strings.Join(names, ", "))
-		}
-		c.modes = []loadgate.Mode{m}
-	}
-	return c, nil
+	var err error
+	c.modes, err = outcome.ParseModes(*mode)
+	return c, err
 }

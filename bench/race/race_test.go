@@ -97,15 +97,6 @@ func TestOneMode(t *testing.T) {
 	require.NotContains(t, out, "Ungated")
 }
 
-// Exit status 1 is for results that are not as promised.
-func TestJudge(t *testing.T) {
-	good := []result{{Mode: "Ungated", Blocks: 8, Corrupted: 8}, {Mode: "PerBlock", Gated: true, Blocks: 8},
-		{Mode: "SkipCovered", Blocks: 8, Corrupted: 1}}
-	require.NoError(t, judge(good))
-	require.ErrorContains(t, judge([]result{{Mode: "Ungated", Blocks: 8}}), "Ungated corrupted none of 8 blocks")
-	require.ErrorContains(t, judge([]result{{Mode: "PerBlock", Gated: true, Blocks: 8, Corrupted: 1}}), "PerBlock is gated, and 1 of 8")
-}
-
 // The check has teeth: a gate in name only does not pass it. PerBlock's places
 // and coverage with nothing held back lose blocks, torn ones among them.
 func TestCheckSeesLostBlocks(t *testing.T) {
@@ -160,6 +151,4 @@ func TestUnshown(t *testing.T) {
 		require.Equal(t, 0, status, errs)
 		require.NotContains(t, out+errs, "not shown")
 	}
-	require.Equal(t, "SkipCovered lost nothing and Ungated did not run: that the race occurs was not shown",
-		unshown([]result{{Mode: "PerBlock", Gated: true}, {Mode: "SkipCovered"}}))
 }

@@ -43,10 +43,14 @@ func Open() (*libnixl.Library, error) {
 			}
 		}
 	}
-	// UCX warns of hardware that is not there.
-	if os.Getenv("UCX_LOG_LEVEL") == "" {
-		if err := os.Setenv("UCX_LOG_LEVEL", "error"); err != nil {
-			return nil, err
+	for _, v := range []struct{ name, value string }{
+		{"UCX_LOG_LEVEL", "error"}, // it warns of hardware that is not there
+		{"UCX_LOG_FILE", "stderr"}, // and standard output is for results
+	} {
+		if os.Getenv(v.name) == "" {
+			if err := os.Setenv(v.name, v.value); err != nil {
+				return nil, err
+			}
 		}
 	}
 	lib, err := libnixl.OpenWithOptions(o)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kvgate/kvgate/bench/live/nic"
 	"github.com/kvgate/kvgate/bench/live/standin"
@@ -35,9 +36,13 @@ type Machine struct {
 	table   layout.Table
 	nic     *nic.NIC
 
-	steps    uint32 // launched, of all rounds
+	patience time.Duration // how long a load may take
+	steps    uint32        // launched, of all rounds
 	requests uint32
 }
+
+// loadLimit is how long a load may take.
+const loadLimit = 30 * time.Second
 
 // Open makes a machine of a device, with a NIC of the kind. A simulated device is
 // slow times as slow as its model.
@@ -45,7 +50,7 @@ func Open(ctx context.Context, dev cuda.Device, cfg Config, kind string, slow fl
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	m = &Machine{cfg: cfg, clk: dev.Clock(), wall: clock.Wall()}
+	m = &Machine{cfg: cfg, clk: dev.Clock(), wall: clock.Wall(), patience: loadLimit}
 	var watched cuda.Device
 	m.dev, watched = count(dev)
 	m.reg = event.NewRegistry(watched)

@@ -22,8 +22,9 @@ type Round struct {
 	Loads             int
 	HeldLoads         int
 	Holds             []time.Duration
-	Requests          int // that a step used
-	Blocks            int // of them
+	LoadTimes         []time.Duration // from when the gate let a load go until it knew that it had come
+	Requests          int             // that a step used
+	Blocks            int             // of them
 	CorruptedRequests int
 	CorruptedBlocks   int
 	ZeroedBytes       uint64
@@ -86,15 +87,23 @@ func (r *round) blocked(d time.Duration) {
 
 // listener is what the gate tells.
 func (r *round) listener() loadgate.Listener {
-	held := map[*loadgate.Ticket]time.Duration{}
+	held, left := map[*loadgate.Ticket]time.Duration{}, map[*loadgate.Ticket]time.Duration{}
 	return loadgate.Listener{
 		Launched: func(i loadgate.LaunchInfo) { r.ZeroedBytes += uint64(len(i.Blocks)) * r.cfg.BlockBytes() },
 		Held:     func(i loadgate.TransferInfo) { held[i.Ticket] = r.clk.Now() },
 		Left: func(i loadgate.TransferInfo) {
+			now := r.clk.Now()
+			left[i.Ticket] = now
 			if since, ok := held[i.Ticket]; ok {
-				r.Holds = append(r.Holds, r.clk.Now()-since)
+				r.Holds = append(r.Holds, now-since)
 				delete(held, i.Ticket)
 			}
+		},
+		Done: func(i loadgate.TransferInfo) {
+			if since, ok := left[i.Ticket]; ok && i.Err == nil {
+				r.LoadTimes = append(r.LoadTimes, r.clk.Now()-since)
+			}
+			delete(left, i.Ticket)
 		},
 	}
 }

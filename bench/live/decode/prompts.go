@@ -59,7 +59,7 @@ func (f *feeder) run(ctx context.Context) {
 		f.mu.Lock()
 		f.ready, f.err = append(f.ready, prompt{slot, id}), err
 		f.mu.Unlock()
-		f.m.clk.Notify()
+		f.m.wall.Notify()
 		if err != nil {
 			return
 		}

@@ -76,9 +76,14 @@ func (m *Machine) Round(ctx context.Context, mode loadgate.Mode, d time.Duration
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &round{Machine: m, rand: rand.New(rand.NewPCG(m.cfg.Seed, uint64(m.steps)))}
 	defer func() {
+		if err != nil {
+			cancel(nil) // what is waited for may never come
+		}
+		r.feeder.close()
 		cancel(nil)
 		err = errors.Join(err, r.close())
 	}()
+	r.feeder = newFeeder(ctx, m)
 	m.wall.Go("watchdog", func() { r.watch(ctx, cancel) })
 	r.gate, err = loadgate.New(m.reg, m.set, loadgate.Options{Mode: mode, Compute: m.compute, Agent: m.nic.Agent,
 		Pools: []loadgate.PoolOptions{{Name: "kv", Table: m.table, NeedsZero: true}}, Listener: r.listener()})
@@ -88,7 +93,6 @@ func (m *Machine) Round(ctx context.Context, mode loadgate.Mode, d time.Duration
 	if r.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: m.cfg.Blocks(), Reclaimer: r.gate.Reclaimer(0)}); err != nil {
 		return res, err
 	}
-	r.feeder = newFeeder(ctx, m)
 	r.latest = m.wall.Now() + d/2
 	if err := r.decode(ctx, m.wall.Now()+d); err != nil {
 		return res, err
@@ -339,7 +343,11 @@ func (r *round) idle(ctx context.Context) error {
 		}
 		return r.waitLoad(ctx)
 	}
-	return r.clk.WaitUntil(ctx, r.feeder.any(), r.clk.Now()+time.Minute)
+	err := r.wall.WaitUntil(ctx, r.feeder.any(), r.wall.Now()+r.patience)
+	if err != nil && ctx.Err() == nil {
+		return errors.Join(fmt.Errorf("no prompt has been made ready for %v", r.patience), r.nic.Kill())
+	}
+	return err
 }
 
 // waitLoad waits for the oldest load; what became of it is for arrived to say.
@@ -350,9 +358,6 @@ func (r *round) waitLoad(ctx context.Context) error {
 	}
 	return nil
 }
-
-// loadLimit is how long a load may take.
-const loadLimit = 30 * time.Second
 
 // oldest notes for the watchdog when the oldest load was asked for.
 func (r *round) oldest() {
@@ -371,8 +376,9 @@ func (r *round) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 		if err := r.nic.Err(); err != nil {
 			cancel(err)
 		}
-		if at := time.Duration(r.asked.Load()); at != 0 && r.wall.Now() > at+loadLimit {
-			cancel(fmt.Errorf("a load has not come for %v", loadLimit))
+		if at := time.Duration(r.asked.Load()); at != 0 && r.wall.Now() > at+r.patience {
+			cancel(errors.Join(fmt.Errorf("a load has not come for %v", r.patience), r.nic.Kill()))
+			return
 		}
 	}
 }
@@ -382,9 +388,6 @@ const giveUp = 5 * time.Second
 
 // close ends the round. After an error what is under way may never end.
 func (r *round) close() error {
-	if r.feeder != nil {
-		r.feeder.close()
-	}
 	if r.gate == nil {
 		return nil
 	}

@@ -178,6 +178,14 @@ func (n *NIC) Process() int {
 	return n.process.cmd.Process.Pid
 }
 
+// Kill ends the other end's process, if it has one: it does not do what it is to.
+func (n *NIC) Kill() error {
+	if n.process == nil {
+		return nil
+	}
+	return n.process.cmd.Process.Kill()
+}
+
 // Err returns why the other end is gone, or nil.
 func (n *NIC) Err() error {
 	if n.process == nil {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/kvgate/kvgate/bench/internal/wheel"
 	"github.com/kvgate/kvgate/bench/live/standin"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
@@ -70,7 +71,7 @@ func device(t *testing.T, p Prompts, o sim.Options) Options {
 
 func newRig(t *testing.T, kind string, p Prompts, slow float64) *rig {
 	if kind == NIXL {
-		if _, err := openLibrary(); errors.Is(err, dl.ErrNoCgo) {
+		if _, err := wheel.Open(); errors.Is(err, dl.ErrNoCgo) {
 			t.Skip(err)
 		} else if err != nil {
 			testutil.SkipOrFail(t, "no NIXL: %v", err)

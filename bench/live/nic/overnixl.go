@@ -3,7 +3,6 @@ package nic
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/kvgate/kvgate/bench/internal/wheel"
 	"github.com/kvgate/kvgate/cuda"
@@ -11,21 +10,10 @@ import (
 	"github.com/kvgate/kvgate/nixl/libnixl"
 )
 
-// openLibrary opens NIXL, with UCX's log kept off standard output.
-func openLibrary() (*libnixl.Library, error) {
-	const file = "UCX_LOG_FILE"
-	if os.Getenv(file) == "" {
-		if err := os.Setenv(file, "stderr"); err != nil {
-			return nil, err
-		}
-	}
-	return wheel.Open()
-}
-
 // openNIXL reads from another process by NIXL over UCX. Memory of a simulated
 // device is memory of this process, and goes as such.
 func (n *NIC) openNIXL(ctx context.Context) error {
-	lib, err := openLibrary() // before a process is started
+	lib, err := wheel.Open() // before a process is started
 	if err != nil {
 		return err
 	}
@@ -65,7 +53,7 @@ func (n *NIC) openNIXL(ctx context.Context) error {
 
 // serveNIXL offers prompts to be read.
 func (s *server) serveNIXL() (a answer, err error) {
-	lib, err := openLibrary()
+	lib, err := wheel.Open()
 	if err != nil {
 		return a, err
 	}

@@ -19,6 +19,8 @@ import (
 const (
 	startLimit = 60 * time.Second // to start, a device of its own included
 	endLimit   = 10 * time.Second
+	// prepareLimit is for one prompt.
+	prepareLimit = 30 * time.Second
 )
 
 // process is the process at the other end.
@@ -130,6 +132,7 @@ func (p *process) reported(r report) {
 	close(s.done)
 	p.news.Add(1)
 	p.clk.Notify()
+	p.wall.Notify()
 }
 
 // over notes why the process is at its end, and fails what is under way.
@@ -188,12 +191,22 @@ func (p *process) prepare(ctx context.Context, slot int, request uint32) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-s.done:
+	over := clock.Func("a prompt", func() bool {
+		select {
+		case <-s.done:
+			return true
+		default:
+			return false
+		}
+	})
+	err = p.wall.WaitUntil(ctx, over, p.wall.Now()+prepareLimit)
+	switch {
+	case err == nil:
 		return s.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case ctx.Err() == nil:
+		return fmt.Errorf("took longer than %v", prepareLimit)
 	}
+	return err
 }
 
 // close ends the process, and kills it where it does not end by itself.
