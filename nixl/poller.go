@@ -39,8 +39,8 @@ func (p *Poller) Watch(t Transfer, done func(error)) { p.add(watched{t: t, done:
 // Retire is a close that waits: where a plain Close would be refused since the
 // transfer is in flight, Retire polls it to its end and then closes it, and the
 // registrations behind it. The memory must stay until done is called, with the
-// transfer's error or, if it has none, the first of the closes: a failed
-// transfer leaves its registrations in place, as [ErrPoisoned] says.
+// transfer's error or, if it has none, the first of the closes: a transfer whose
+// failure is not [Quiet] leaves its registrations in place, as [ErrPoisoned] says.
 func (p *Poller) Retire(t Transfer, registrations []Registration, done func(error)) {
 	p.add(watched{t: t, done: done, close: registrations, owned: true})
 }
