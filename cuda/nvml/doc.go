@@ -1,5 +1,5 @@
 // Package nvml tells what NVML knows of a GPU and CUDA does not: where it sits
-// (NUMA node, NVLinks), how much of it a NIC can reach (BAR1), its clocks, and
+// (NUMA node, NVLinks, NICs nearby), how much of it a NIC can reach (BAR1), its clocks, and
 // the errors that end it (ECC, Xid).
 //
 // A program that wants it imports it; nothing of this module does. Built without

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/kvgate/kvgate/cuda"
 )
@@ -25,10 +26,12 @@ type Facts struct {
 	Name     string
 	UUID     string
 	PCI      string // address, as 0000:01:00.0
-	NUMANode int    // -1: unknown
+	NUMANode int    // of the host, nearest; -1: unknown
+	OwnNode  int    // the NUMA node that its memory is, on coherent machines; -1: none
 	Memory   uint64 // bytes
 	BAR1     uint64 // bytes: the most that can be registered with NICs at a time; 0: unknown
 	Links    []Link
+	NICs     []NIC // nearest first
 	Now      Clocks
 	Max      Clocks
 	// UncorrectedECC is the number of uncorrected memory errors since the
@@ -41,28 +44,46 @@ type Facts struct {
 	Unknown []string
 }
 
-// Describe returns what CUDA says of a device, and beside it what NVML does,
-// where the library is there: lib may be nil, with why it is. The device is
-// found by its PCI address.
-func Describe(info cuda.Info, pci string, lib *Library, why error) Facts {
-	f := Facts{Name: info.Name, PCI: pci, NUMANode: -1, Memory: info.Memory, CUDA: info.Driver}
-	if lib == nil {
-		f.Unknown = append(f.Unknown, fmt.Sprintf("all but what CUDA tells: %v", why))
-		return f
+// Source is a device that CUDA tells of: cuda/driver's.
+type Source interface {
+	Info() cuda.Info
+	PCIAddress() (string, error)
+	UUID() (string, error)
+}
+
+// Describe returns what CUDA and the system say of a device, and beside it what
+// NVML does, where the library is there: lib may be nil, with why it is. The
+// device is found by its PCI address.
+func Describe(s Source, lib *Library, why error) Facts { return describe(s, lib, why, systemFiles) }
+
+func describe(s Source, lib *Library, why error, sys string) Facts {
+	info := s.Info()
+	f := Facts{Name: info.Name, NUMANode: -1, OwnNode: -1, Memory: info.Memory, CUDA: info.Driver}
+	var err error
+	if f.PCI, err = s.PCIAddress(); err != nil {
+		f.Unknown = append(f.Unknown, fmt.Sprintf("PCI address, and what goes by it: %v", err))
+	} else if lib != nil {
+		d, err := lib.Find(f.PCI)
+		if err == nil {
+			return d.Facts()
+		}
+		why = err
 	}
-	d, err := lib.Find(pci)
-	if err != nil {
-		f.Unknown = append(f.Unknown, fmt.Sprintf("all but what CUDA tells: %v", err))
-		return f
+	if f.UUID, err = s.UUID(); err != nil {
+		f.Unknown = append(f.Unknown, fmt.Sprintf("UUID: %v", err))
 	}
-	return d.Facts()
+	if f.PCI != "" {
+		f.surroundings(sys)
+		f.Unknown = append(f.Unknown, fmt.Sprintf("what NVML alone tells: %v", why))
+	}
+	return f
 }
 
 // Write prints the facts, one a line.
 func (f Facts) Write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "name    %s\nUUID    %s\nPCI     %s\nNUMA    %d\nmemory  %d MiB\nBAR1    %d MiB\nlinks   %d\n"+
+	_, err := fmt.Fprintf(w, "name    %s\nUUID    %s\nPCI     %s\nNUMA    %d\nmemory  %d MiB\nBAR1    %d MiB\nlinks   %d\nNICs    %s\n"+
 		"clocks  SM %d of %d MHz, memory %d of %d MHz\nECC     %d uncorrected\ndriver  %s (CUDA %d.%d)\n",
-		f.Name, f.UUID, f.PCI, f.NUMANode, f.Memory>>20, f.BAR1>>20, len(f.Links), f.Now.SM, f.Max.SM, f.Now.Memory,
+		f.Name, f.UUID, f.PCI, f.NUMANode, f.Memory>>20, f.BAR1>>20, len(f.Links), near(f.NICs), f.Now.SM, f.Max.SM, f.Now.Memory,
 		f.Max.Memory, f.UncorrectedECC, f.Driver, f.CUDA/1000, f.CUDA%1000/10)
 	for _, u := range f.Unknown {
 		if err == nil {
@@ -70,4 +91,16 @@ func (f Facts) Write(w io.Writer) error {
 		}
 	}
 	return err
+}
+
+// near names NICs with their distances.
+func near(nics []NIC) string {
+	var names []string
+	for _, n := range nics {
+		names = append(names, fmt.Sprintf("%s (%s)", n.Name, n.Distance))
+	}
+	if names == nil {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }

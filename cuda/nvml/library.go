@@ -11,7 +11,10 @@ import (
 )
 
 // Library is NVML, started. Methods are safe for use by several goroutines.
-type Library struct{ nvml nvml.Interface }
+type Library struct {
+	nvml nvml.Interface
+	sys  string // systemFiles, but in tests
+}
 
 // Open starts the system's NVML. Where it can't be had the error is an
 // [ErrNoNVML] that says why.
@@ -22,7 +25,7 @@ func New(i nvml.Interface) (*Library, error) {
 	if r := i.Init(); r != nvml.SUCCESS {
 		return nil, fmt.Errorf("cuda/nvml: %w: start: %s", ErrNoNVML, name(r))
 	}
-	return &Library{i}, nil
+	return &Library{i, systemFiles}, nil
 }
 
 // Close ends NVML. Devices are dead afterwards.
@@ -145,12 +148,17 @@ func asked[T any](f *Facts, what string, v T, r nvml.Return) (T, bool) {
 // Facts asks for all there is to know. What this GPU or driver does not tell is
 // in [Facts.Unknown].
 func (d *Device) Facts() Facts {
-	f := Facts{PCI: d.pci, NUMANode: -1}
+	f := Facts{PCI: d.pci, NUMANode: -1, OwnNode: -1}
 	set(&f, &f.Name, "name", d.dev.GetName)
 	set(&f, &f.UUID, "UUID", d.dev.GetUUID)
 	set(&f, &f.Driver, "driver version", d.lib.nvml.SystemGetDriverVersion)
 	set(&f, &f.CUDA, "CUDA version", d.lib.nvml.SystemGetCudaDriverVersion)
-	set(&f, &f.NUMANode, "NUMA node", d.dev.GetNumaNodeId)
+	// NVML tells of GPUs that are NUMA nodes, no more: others say not supported.
+	if node, r := d.dev.GetNumaNodeId(); r == nvml.SUCCESS {
+		f.OwnNode = node
+	} else if r != nvml.ERROR_NOT_SUPPORTED {
+		f.Unknown = append(f.Unknown, "own NUMA node: "+name(r))
+	}
 	set(&f, &f.UncorrectedECC, "ECC errors", func() (uint64, nvml.Return) {
 		return d.dev.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
 	})
@@ -173,6 +181,7 @@ func (d *Device) Facts() Facts {
 		set(&f, c.max, "greatest "+c.what, func() (uint32, nvml.Return) { return d.dev.GetMaxClockInfo(c.kind) })
 	}
 	d.links(&f)
+	f.surroundings(d.lib.sys)
 	return f
 }
 

@@ -36,7 +36,7 @@ type Device struct{}
 func (d *Device) PCI() string { return "" }
 
 // Facts asks for all there is to know.
-func (d *Device) Facts() Facts { return Facts{NUMANode: -1} }
+func (d *Device) Facts() Facts { return Facts{NUMANode: -1, OwnNode: -1} }
 
 // Killer is a device that can be told of its death.
 type Killer interface {

@@ -3,6 +3,9 @@
 package nvml
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -56,6 +59,17 @@ func open(t *testing.T, s *server.Server) *Library {
 	l, err := New(s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	l.sys = t.TempDir() // one NIC beside each device
+	for i, d := range s.Devices {
+		dir := filepath.Join(l.sys, "devices", fmt.Sprintf("pci%d", i), short("0000"+d.(*server.Device).PciBusID))
+		require.NoError(t, os.MkdirAll(dir, 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "numa_node"), []byte(fmt.Sprint(i/4)), 0o666))
+		bus, card := filepath.Join(l.sys, "bus/pci/devices"), filepath.Join(l.sys, "class/infiniband", fmt.Sprintf("mlx5_%d", i))
+		require.NoError(t, os.MkdirAll(bus, 0o777))
+		require.NoError(t, os.MkdirAll(card, 0o777))
+		require.NoError(t, os.Symlink(dir, filepath.Join(bus, filepath.Base(dir))))
+		require.NoError(t, os.Symlink(dir, filepath.Join(card, "device")))
+	}
 	return l
 }
 
@@ -84,6 +98,11 @@ func TestFacts(t *testing.T) {
 				require.Regexp(t, "^GPU-", f.UUID)
 				require.Equal(t, d.PCI(), f.PCI)
 				require.Equal(t, i/4, f.NUMANode)
+				require.Equal(t, i/4, f.OwnNode)
+				require.Len(t, f.NICs, 8)
+				require.Equal(t, fmt.Sprintf("mlx5_%d", i), f.NICs[0].Name)
+				require.Equal(t, NODE, f.NICs[3].Distance)
+				require.Equal(t, SYS, f.NICs[4].Distance)
 				require.Equal(t, c.memory, f.Memory)
 				require.Equal(t, uint64(256<<30), f.BAR1)
 				require.Equal(t, []Link{{0, "0000:c5:00.0"}, {2, "0000:c5:00.0"}, {4, "0000:c5:00.0"}}, f.Links)
@@ -95,6 +114,7 @@ func TestFacts(t *testing.T) {
 				var w strings.Builder
 				require.NoError(t, f.Write(&w))
 				require.Contains(t, w.String(), "BAR1    262144 MiB\n")
+				require.Contains(t, w.String(), fmt.Sprintf("NICs    mlx5_%d (PIX), ", i))
 			}
 			_, err = l.Find("0000:ff:1f.7")
 			require.ErrorContains(t, err, "none of 8 devices is at 0000:ff:1f.7")
@@ -113,8 +133,9 @@ func TestUnknownFacts(t *testing.T) {
 	dev, err := l.At(0)
 	require.NoError(t, err)
 	f := dev.Facts()
-	require.Equal(t, []string{"NUMA node: function missing", "BAR1: not supported", "NVLinks: not supported"}, f.Unknown)
-	require.Equal(t, -1, f.NUMANode)
+	require.Equal(t, []string{"own NUMA node: function missing", "BAR1: not supported", "NVLinks: not supported"}, f.Unknown)
+	require.Equal(t, -1, f.OwnNode)
+	require.Zero(t, f.NUMANode)
 	require.NotZero(t, f.Memory)
 }
 
@@ -126,16 +147,13 @@ func TestNoNVML(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoNVML)
 	require.EqualError(t, err, "cuda/nvml: no usable NVML: start: library missing")
 
-	info := cuda.Info{Name: "a GPU", Memory: 5, Driver: 12040}
-	f := Describe(info, "0000:01:00.0", nil, err)
-	require.Equal(t, Facts{Name: "a GPU", PCI: "0000:01:00.0", NUMANode: -1, Memory: 5, CUDA: 12040,
-		Unknown: []string{"all but what CUDA tells: " + err.Error()}}, f)
-
 	l = open(t, dgxh200.New())
-	require.Contains(t, Describe(info, "0000:ff:00.0", l, nil).Unknown[0], "none of 8 devices")
+	f := describe(source{"0000:ff:00.0", "GPU-1"}, l, nil, l.sys)
+	require.Contains(t, f.Unknown[1], "none of 8 devices")
+	require.Equal(t, "a GPU", f.Name)
 	at, err := l.At(2)
 	require.NoError(t, err)
-	require.Contains(t, Describe(info, at.PCI(), l, nil).Name, "H200")
+	require.Contains(t, describe(source{pci: at.PCI()}, l, nil, l.sys).Name, "H200")
 }
 
 // victim is a device that is told of its death.
