@@ -27,6 +27,7 @@ var wordBehaviours = map[string]Behaviour{
 	"word: a wait holds its own stream alone":           testWaitWordAlone,
 	"word: a wait with a flush":                         testWaitWordFlush,
 	"word: misaligned, or outside of allocations":       testBadWords,
+	"word: not in managed memory":                       testManagedWord,
 	"word: a wait does not keep an error from a waiter": testWaitWordError,
 }
 
@@ -236,6 +237,23 @@ func testBadWords(t *testing.T, d cuda.Device) {
 		}
 	}
 	require.NoError(t, d.Sync(bg), "none of that is sticky, nor in the stream")
+}
+
+// The vendor says that none of these take it, and not by which code.
+func testManagedWord(t *testing.T, d cuda.Device) {
+	x := newBench(t, d)
+	_, m := x.managed(256)
+	s := x.stream()
+	for name, add := range map[string]func(b *cuda.Batch){
+		"write": func(b *cuda.Batch) { b.WriteWord(s, m.Device, 1) },
+		"wait":  func(b *cuda.Batch) { b.WaitWord(s, m.Device, 1) },
+	} {
+		x.b.Reset()
+		add(&x.b)
+		err := d.Submit(&x.b)
+		require.True(t, errors.Is(err, cuda.ErrInvalidValue) || errors.Is(err, cuda.ErrNotSupported), "%s: %v", name, err)
+	}
+	x.sync(s)
 }
 
 // A stream that waits for a word for ever does not keep those who wait for it

@@ -43,6 +43,7 @@ type Device struct {
 	serial    uint64           // in its group
 	access    map[*Device]bool // enabled
 	legacy    *stream          // the legacy default stream, once it is used
+	registers map[string]int   // of a thread, by kernel
 
 	pool    *pool // the current one
 	pools   map[cuda.Pool]*pool

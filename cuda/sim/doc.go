@@ -45,8 +45,8 @@
 // kernels of different streams run side by side from their start and contend
 // for bandwidth alone; a kernel's time comes from the bytes it moves and from
 // how long its threads sleep, not from what it computes, unless a model declares
-// a time; caches do not exist. Registers are not counted, so no launch has too
-// few.
+// a time; caches do not exist. How many registers a thread takes is what
+// [Options.Registers] says.
 //
 // A capture's mode has no effect: the simulator knows no threads, and calls of
 // this interface count as relaxed. Allocations are not captured. Pools neither

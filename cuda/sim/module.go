@@ -16,10 +16,11 @@ type module struct {
 
 // function is a kernel of a module, or a model.
 type function struct {
-	name    string
-	params  int // bytes; -1: any
-	kernel  *ptx.Kernel
-	allowed uint32 // bytes of dynamic shared memory, by [Device.AllowShared]
+	registers int // of a thread
+	name      string
+	params    int // bytes; -1: any
+	kernel    *ptx.Kernel
+	allowed   uint32 // bytes of dynamic shared memory, by [Device.AllowShared]
 
 	model    ModelFunc
 	launches []*ModelLaunch // to be used again
@@ -41,6 +42,7 @@ func (f *function) staticShared() uint64 {
 
 func (d *Device) addFunction(f *function) cuda.Function {
 	h := cuda.Function(d.handle(kindFunction))
+	f.registers = d.registersOf(f.name)
 	d.functions[h] = f
 	return h
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"time"
 
@@ -47,12 +48,18 @@ type Options struct {
 	Shareable bool
 
 	// NICWritesLate keeps what a NIC writes ([Device.NIC]) from being visible to
-	// the device and to the host until [Device.FlushRDMA]: the worst that
-	// hardware may do that does not order such writes.
+	// the device and to the host until [Device.FlushRDMA], or until a wait for a
+	// word with [cuda.WaitFlush] is over, which sees the NIC's writes: the worst
+	// that hardware may do that does not order such writes.
 	NICWritesLate bool
 	// ExclusiveManaged has the host fault when it touches managed memory while
 	// launches are under way, as devices of old do: see [cuda.Managed].
 	ExclusiveManaged bool
+
+	// Registers is how many registers a thread of a kernel takes, by the kernel's
+	// name; 32 where it says nothing. The interpreter has as many as a kernel
+	// names: it is the limit of a thread block that is modelled.
+	Registers map[string]int
 
 	// Ran is told of every launch, copy and fill when it is over. It runs with
 	// the machine locked: it must not block nor call into the world or the
@@ -107,6 +114,11 @@ func New(o Options) (*Device, error) {
 	case !(o.Bandwidth > 0) || o.Bandwidth >= 1<<63:
 		return nil, invalid("open simulator", "Bandwidth of %g: want a positive number below 2^63", o.Bandwidth)
 	}
+	for name, n := range o.Registers {
+		if n < 1 || n > maxPerThread {
+			return nil, invalid("open simulator", "Registers of %d for %q: may be 1 to %d", n, name, maxPerThread)
+		}
+	}
 	slow := max(o.Slow, 1)
 	if o.World != nil {
 		slow = o.World.Slow()
@@ -131,6 +143,7 @@ func New(o Options) (*Device, error) {
 		graphs:    map[cuda.Graph][]*node{},
 		execs:     map[cuda.GraphExec]*graphExec{},
 		hostFuncs: map[cuda.HostFunc]*hostFunc{},
+		registers: maps.Clone(o.Registers),
 		pool:      newPool(),
 		pools:     map[cuda.Pool]*pool{},
 		world:     o.World,

@@ -32,6 +32,12 @@ func (n *NIC) Read(addr uint64, dst []byte) error {
 	if err := n.m.Read(addr, dst); err != nil {
 		return err
 	}
+	n.overlay(addr, dst)
+	return nil
+}
+
+// overlay puts what the NIC has written over what is visible at addr.
+func (n *NIC) overlay(addr uint64, dst []byte) {
 	for _, w := range n.late {
 		switch {
 		case w.addr >= addr && w.addr-addr < uint64(len(dst)):
@@ -40,7 +46,6 @@ func (n *NIC) Read(addr uint64, dst []byte) error {
 			copy(dst, w.data[addr-w.addr:])
 		}
 	}
-	return nil
 }
 
 // Write writes src at addr. The error is an [*AccessError].
@@ -102,10 +107,14 @@ func (d *Device) FlushRDMA() error {
 		return err
 	}
 	defer d.world.Exit()
-	for i, w := range d.nic.late {
-		_ = d.mem.Write(w.addr, w.data)
-		d.nic.late[i] = lateWrite{}
-	}
-	d.nic.late = d.nic.late[:0]
+	d.nic.flush()
 	return nil
+}
+
+func (n *NIC) flush() {
+	for i, w := range n.late {
+		_ = n.m.Write(w.addr, w.data)
+		n.late[i] = lateWrite{}
+	}
+	n.late = n.late[:0]
 }

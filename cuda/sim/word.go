@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -52,7 +53,7 @@ func (d *Device) submitWord(c *cuda.Command, s *stream) error {
 		return invalid(op, "%q is %s memory", r.name, r.kind)
 	}
 	n := s.push(c.Op)
-	n.a, n.b = c.A, c.B
+	n.a, n.b, n.flags = c.A, c.B, c.Flags
 	s.advance()
 	return nil
 }
@@ -83,11 +84,20 @@ func (s *stream) wordThere() bool {
 	}
 	c := &s.queue[s.head]
 	w, _, err := d.mem.word(c.a, false)
-	return err != nil || reached(atomic.LoadUint32(w), uint32(c.b))
+	if err != nil {
+		return true
+	}
+	seen := atomic.LoadUint32(w)
+	if c.flags&cuda.WaitFlush != 0 && len(d.nic.late) > 0 {
+		var b [4]byte
+		binary.NativeEndian.PutUint32(b[:], seen)
+		d.nic.overlay(c.a, b[:])
+		seen = binary.NativeEndian.Uint32(b[:])
+	}
+	return reached(seen, uint32(c.b))
 }
 
-// wordReached ends the wait at the head. NIC writes are there for all to see as
-// soon as they are made, so a flush has nothing to do.
+// wordReached ends the wait at the head.
 func (s *stream) wordReached() {
 	d := s.d
 	if d.stopped() {
@@ -98,6 +108,9 @@ func (s *stream) wordReached() {
 	if _, _, err := d.mem.word(c.a, false); err != nil {
 		d.fail(s, c, err)
 		return
+	}
+	if c.flags&cuda.WaitFlush != 0 {
+		d.nic.flush()
 	}
 	d.mem.observe(s.name, c.a, 4, false)
 	d.world.After(d.costs.StreamWait, "wait is over", s.resumeFn)

@@ -93,3 +93,36 @@ func TestBadWordCommands(t *testing.T) {
 	require.Panics(t, func() { r.pinned("p", 64).Word(61) })
 	require.Panics(t, func() { r.pinned("p", 64).Word(2) })
 }
+
+// What a NIC has written is there for the work behind a wait with a flush, and
+// need not be behind one without.
+func TestWaitForAWordFlushesWhatNICsWrote(t *testing.T) {
+	for _, flush := range []bool{false, true} {
+		r := newRig(t, Options{NICWritesLate: true})
+		s, w, p, q := r.stream("s"), r.pinned("flags", 64), r.alloc("p", 64), r.alloc("q", 64)
+		w.Word(0).Store(0)
+		r.submit(func(b *cuda.Batch) {
+			b.Fill8(s, p, 1, 64)
+			if flush {
+				b.WaitWordFlush(s, w.Device, 1)
+			} else {
+				b.WaitWord(s, w.Device, 1)
+			}
+			b.Copy(s, q, p, 64)
+		})
+		require.NoError(t, r.world.Sleep(bg, time.Millisecond))
+		r.locked(func() { require.NoError(t, r.NIC().Write(uint64(p), []byte{9, 9, 9, 9})) })
+		if flush { // the NIC writes the word, too
+			r.locked(func() { require.NoError(t, r.NIC().Write(uint64(w.Device), []byte{1, 0, 0, 0})) })
+		} else {
+			w.Word(0).Store(1)
+		}
+		require.NoError(t, r.SyncStream(bg, s))
+		want := []byte{1, 1}
+		if flush {
+			want = []byte{9, 1}
+		}
+		got := r.read(q, 64)
+		require.Equal(t, want, []byte{got[0], got[4]}, "flush: %v", flush)
+	}
+}

@@ -9,7 +9,6 @@ import "C"
 
 import (
 	"bytes"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/kvgate/kvgate/cuda"
@@ -29,7 +28,6 @@ type softFunction struct {
 	sim    cuda.Function
 	kernel *ptx.Kernel
 	params []ptx.Param
-	shared atomic.Int64 // dynamic, as asked for
 }
 
 // Options of CUjit_option.
@@ -131,19 +129,23 @@ func doFuncGetAttribute(value *C.int, attribute C.int, h C.CUfunction) C.CUresul
 	if !ok {
 		return fail(cuda.ErrInvalidHandle)
 	}
+	i, err := f.c.sim.FunctionInfo(f.sim)
+	if err != nil {
+		return result(err)
+	}
 	switch attribute { // CU_FUNC_ATTRIBUTE_*
 	case 0: // threads of a block
-		*value = C.int(f.kernel.MaxThreads())
+		*value = C.int(i.MaxThreads)
 	case 1: // static shared memory
-		*value = C.int(f.kernel.StaticShared())
+		*value = C.int(i.StaticShared)
 	case 2, 3, 7: // constant and local memory, cache mode
 		*value = 0
 	case funcShared:
-		*value = C.int(max(f.shared.Load(), int64(f.c.device.info.SharedMemory)-int64(f.kernel.StaticShared())))
+		*value = C.int(i.DynamicShared)
 	case funcCarveout:
 		*value = -1
-	case 4: // registers: the interpreter has as many as the kernel names
-		*value = 32
+	case 4:
+		*value = C.int(i.Registers)
 	case 5, 6: // versions of PTX and of the machine code
 		*value = 70
 	default:
@@ -170,11 +172,7 @@ func doFuncSetAttribute(h C.CUfunction, attribute, value C.int) C.CUresult {
 	case attribute != funcShared || value < 0:
 		return fail(cuda.ErrInvalidValue)
 	}
-	if err := f.c.sim.AllowShared(f.sim, uint32(value)); err != nil {
-		return result(err)
-	}
-	f.shared.Store(int64(value))
-	return 0
+	return result(f.c.sim.AllowShared(f.sim, uint32(value)))
 }
 
 func doFuncGetParamInfo(h C.CUfunction, i C.size_t, offset, size *C.size_t) C.CUresult {

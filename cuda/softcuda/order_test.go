@@ -3,6 +3,10 @@
 package softcuda_test
 
 import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +17,7 @@ import (
 	"github.com/kvgate/kvgate/cuda/internal/engine"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/event"
+	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/stream"
 )
 
@@ -148,4 +153,75 @@ func TestSignalsMoveAWatchedDevice(t *testing.T) {
 			require.NoError(t, e.Synchronize())
 		})
 	}
+}
+
+// Priorities and limits of resources are the device's own: they reach through
+// the driver's interface as they are.
+func TestPrioritiesThroughTheDriver(t *testing.T) {
+	costs := sim.DefaultCosts()
+	costs.ResidentGrids = 1
+	var mu sync.Mutex
+	var order []string
+	d, _ := open(t, sim.Options{Real: true, Slow: 200, Costs: &costs, Registers: map[string]int{"copy_words": 128},
+		Ran: func(x sim.Ran) {
+			mu.Lock()
+			order = append(order, x.What+" on "+x.Stream)
+			mu.Unlock()
+		}})
+	image, err := os.ReadFile(filepath.Join(testutil.Root(t), "cuda/conformance/testdata/conformance.ptx"))
+	require.NoError(t, err)
+	m, err := d.LoadModule(image)
+	require.NoError(t, err)
+	f, err := d.Function(m, "fill_index")
+	require.NoError(t, err)
+	p, err := d.Alloc(4<<10, cuda.AllocOptions{})
+	require.NoError(t, err)
+	// All of them wait for one event, so that they are there at once.
+	held, err := d.NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	word, err := d.AllocPinned(4, cuda.AllocOptions{})
+	require.NoError(t, err)
+	word.Word(0).Store(0)
+	start, err := d.NewEvent()
+	require.NoError(t, err)
+	var b cuda.Batch
+	b.WaitWord(held, word.Device, 1)
+	b.Record(held, start)
+	for _, priority := range []int{0, 0, -2, -5} {
+		s, err := d.NewStream(cuda.StreamOptions{Priority: priority})
+		require.NoError(t, err)
+		b.WaitEvent(s, start)
+		a := b.Launch(s, f, cuda.Geometry{Grid: [3]uint32{8, 1, 1}, Block: [3]uint16{128, 1, 1}}, 16)
+		binary.NativeEndian.PutUint64(a, uint64(p))
+		binary.NativeEndian.PutUint32(a[8:], 1<<10)
+	}
+	require.NoError(t, d.Submit(&b))
+	word.Word(0).Store(1)
+	require.NoError(t, d.Sync(bg))
+	mu.Lock()
+	require.Len(t, order, 4)
+	for _, x := range order {
+		require.Contains(t, x, "fill_index on ")
+	}
+	// Streams have no names here; their handles grow.
+	require.Less(t, order[0], order[3], "the first runs, and the last of the least priority comes last")
+	require.Greater(t, order[1], order[2], "of those that wait the greatest priority is first")
+	require.Greater(t, order[2], order[3])
+	mu.Unlock()
+
+	f, err = d.Function(m, "copy_words")
+	require.NoError(t, err)
+	s, err := d.NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	for threads, want := range map[uint16]error{512: nil, 513: cuda.ErrLaunchResources, 1025: cuda.ErrInvalidValue} {
+		b.Reset()
+		b.Launch(s, f, cuda.Geometry{Grid: [3]uint32{1, 1, 1}, Block: [3]uint16{threads, 1, 1}}, 20)
+		err := d.Submit(&b)
+		if want == nil {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, want, "%d threads", threads)
+	}
+	require.NoError(t, d.SyncStream(bg, s), "no such error is sticky")
 }
