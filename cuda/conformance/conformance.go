@@ -30,7 +30,7 @@ func Behaviours() map[string]Behaviour {
 	all := map[string]Behaviour{}
 	for _, table := range []map[string]Behaviour{streamBehaviours, eventBehaviours, memoryBehaviours, submitBehaviours, launchBehaviours,
 		legacyBehaviours, wordBehaviours, signalBehaviours, blockingBehaviours, limitBehaviours, capturedBehaviours,
-		ipcBehaviours, hostMemoryBehaviours, graphBehaviours, captureBehaviours, poolBehaviours} {
+		ipcBehaviours, hostMemoryBehaviours, graphBehaviours, captureBehaviours, poolBehaviours, randomBehaviours} {
 		for name, b := range table {
 			if all[name] != nil {
 				panic("conformance: two behaviours are called " + name)

@@ -61,7 +61,8 @@ func newHostile(t testing.TB, d *driver.Device) *hostile {
 	require.NoError(t, err)
 	signal, err := d.NewSignal()
 	require.NoError(t, err)
-	h.good = []uint64{uint64(p), uint64(p) + 1<<15, uint64(pinned.Device), uint64(e), uint64(h.streams[0]), 0, 1, 4, 4096, uint64(signal)}
+	h.good = []uint64{uint64(p), uint64(p) + 1<<15, uint64(pinned.Device), uint64(e), uint64(h.streams[0]), 0, 1, 4, 4096, uint64(signal),
+		uint64(capture(t, d, h.streams[0], func(b *cuda.Batch) { b.Fill8(h.streams[0], p, 1, 64) }))}
 	return h
 }
 

@@ -36,6 +36,8 @@ func FuzzSubmit(f *testing.F) {
 			uint64(r.alloc("p", 4096)), uint64(r.pinned("h", 4096).Device), uint64(r.event()), uint64(r.event()),
 			uint64(r.storeKernel()), uint64(streams[0]), 0, uint64(signal),
 		}
+		handles = append(handles, uint64(r.capture(streams[0], func(b *cuda.Batch) { b.Fill8(streams[0], cuda.DevicePtr(handles[0]), 1, 64) })),
+			uint64(r.take(streams[1], "of a pool", 256)))
 		next := func() uint64 {
 			if len(in) == 0 {
 				return 0
@@ -45,7 +47,7 @@ func FuzzSubmit(f *testing.F) {
 			return v
 		}
 		word := func() uint64 { // a handle or address with an offset, or any number
-			if k := next(); k < 8 {
+			if k := next(); k < uint64(len(handles)) {
 				return handles[k] + next()
 			}
 			v := uint64(0)
@@ -55,6 +57,10 @@ func FuzzSubmit(f *testing.F) {
 			return v
 		}
 		var b cuda.Batch
+		captured := next()%4 == 1
+		if captured {
+			require.NoError(t, r.BeginCapture(streams[1], cuda.CaptureRelaxed))
+		}
 		for len(in) > 0 && b.Len() < 50 {
 			args := b.Launch(streams[next()%2], 0, cuda.Geometry{}, int(next()%40))
 			if len(args) >= 16 {
@@ -83,6 +89,15 @@ func FuzzSubmit(f *testing.F) {
 			}
 			require.Equal(t, se.Index, in)
 			require.Equal(t, b.Commands()[se.Index].Op, se.Op)
+		}
+		if captured && !r.stopped() {
+			if g, err := r.EndCapture(streams[1]); err == nil {
+				x, err := r.Instantiate(g)
+				require.NoError(t, err)
+				b.Reset()
+				b.LaunchGraph(streams[0], x)
+				require.NoError(t, r.Submit(&b))
+			}
 		}
 		if err := r.Sync(bg); err != nil {
 			var stuck *vtime.DeadlockError // waits for a word that is not written

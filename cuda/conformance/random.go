@@ -1,0 +1,179 @@
+package conformance
+
+import (
+	"bytes"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+// Random work whose order events fix, against a plain twin in Go.
+var randomBehaviours = map[string]Behaviour{
+	"graph: random work leaves what it leaves uncaptured": testGraphRandom,
+	"pool: random work meets its own bytes":               testPoolRandom,
+}
+
+func init() {
+	maps.Copy(pages, map[string]string{
+		"graph: random work leaves what it leaves uncaptured": graphGuide,
+		"pool: random work meets its own bytes":               poolGuide,
+	})
+}
+
+const (
+	cellBytes = 256
+	cells     = 6
+)
+
+// cellOp is a step of a program over cells of memory.
+type cellOp struct {
+	stream   int
+	fill     bool // of dst with v; else a copy, or with kernel one by a kernel
+	kernel   bool
+	dst, src int
+	v        byte
+	after    []int // steps in other streams that touch the same cells
+}
+
+// program makes a random program. Two steps that touch a cell, of which one
+// writes it, are in the order of the list.
+func program(r *rand.Rand, steps, streams int) []cellOp {
+	var ops []cellOp
+	for range steps {
+		op := cellOp{stream: r.IntN(streams), fill: r.IntN(2) == 0, kernel: r.IntN(2) == 0, dst: r.IntN(cells), v: byte(1 + r.IntN(255))}
+		op.src = (op.dst + 1 + r.IntN(cells-1)) % cells
+		for i, earlier := range ops {
+			conflict := earlier.dst == op.dst || !earlier.fill && earlier.src == op.dst || !op.fill && earlier.dst == op.src
+			if conflict && earlier.stream != op.stream {
+				op.after = append(op.after, i)
+			}
+		}
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+func (op cellOp) plain(mem []byte) {
+	dst := mem[op.dst*cellBytes:][:cellBytes]
+	if op.fill {
+		copy(dst, bytes.Repeat([]byte{op.v}, cellBytes))
+	} else {
+		copy(dst, mem[op.src*cellBytes:][:cellBytes])
+	}
+}
+
+func testGraphRandom(t *testing.T, d cuda.Device) {
+	x := newGraphs(t, d)
+	streams := []cuda.Stream{x.stream(), x.stream(), x.stream()}
+	kernel, p := x.kernel("copy_words"), x.alloc(cells*cellBytes)
+	cell := func(i int) cuda.DevicePtr { return p + cuda.DevicePtr(i*cellBytes) }
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		ops := program(r, 16, len(streams))
+		var done []cuda.Event
+		for range len(ops) + len(streams) {
+			done = append(done, x.event())
+		}
+		build := func(b *cuda.Batch) {
+			b.Record(streams[0], done[len(ops)])
+			for _, s := range streams[1:] {
+				b.WaitEvent(s, done[len(ops)])
+			}
+			for i, op := range ops {
+				s := streams[op.stream]
+				for _, j := range op.after {
+					b.WaitEvent(s, done[j])
+				}
+				switch {
+				case op.fill:
+					b.Fill8(s, cell(op.dst), op.v, cellBytes)
+				case op.kernel:
+					copyWords(b, s, kernel, cell(op.dst), cell(op.src), cellBytes/4)
+				default:
+					b.Copy(s, cell(op.dst), cell(op.src), cellBytes)
+				}
+				b.Record(s, done[i])
+			}
+			for i, s := range streams[1:] {
+				b.Record(s, done[len(ops)+1+i])
+				b.WaitEvent(streams[0], done[len(ops)+1+i])
+			}
+		}
+		want := pattern(cells*cellBytes, byte(seed))
+		x.write(p, want)
+		e := x.exec(streams[0], build)
+		require.Equal(t, want, x.read(p, len(want)), "seed %d: captured work has run", seed)
+		for _, run := range []func(b *cuda.Batch){build, func(b *cuda.Batch) { b.LaunchGraph(streams[seed%3], e) }, func(b *cuda.Batch) { b.LaunchGraph(streams[0], e) }} {
+			x.submit(run)
+			for _, s := range streams {
+				x.sync(s)
+			}
+			for _, op := range ops {
+				op.plain(want)
+			}
+			require.Equal(t, want, x.read(p, len(want)), "seed %d", seed)
+		}
+		require.NoError(t, x.g.DestroyGraphExec(e))
+		for _, e := range done {
+			require.NoError(t, d.DestroyEvent(e))
+		}
+	}
+}
+
+// Lives of memory overlap at random: each is allocated, filled, copied out and
+// freed, every time in any stream, behind what was done with it before. What is
+// copied out is what was filled in, whatever memory the pool gives twice.
+func testPoolRandom(t *testing.T, d cuda.Device) {
+	x := newPools(t, d)
+	const lives, slot = 30, 4096
+	streams := []cuda.Stream{x.stream(), x.stream(), x.stream()}
+	out := x.alloc(lives * slot)
+	type life struct {
+		p      cuda.DevicePtr
+		size   uint64
+		at     int // its next step
+		stream int // of the step before
+		last   cuda.Event
+	}
+	r := rand.New(rand.NewPCG(5, 11))
+	all := make([]life, lives)
+	for left := lives; left > 0; {
+		// Those that have begun are a few, so that memory is used again.
+		i := r.IntN(lives)
+		for k := 0; all[i].at == 4 || all[i].at == 0 && r.IntN(4) > 0; k++ {
+			i = (i + 1) % lives
+		}
+		l := &all[i]
+		k := r.IntN(len(streams))
+		s := streams[k]
+		if l.at > 0 && l.stream != k {
+			x.submit(func(b *cuda.Batch) { b.WaitEvent(s, l.last) })
+		}
+		switch l.at {
+		case 0:
+			l.size = []uint64{cellBytes, 1000, slot}[r.IntN(3)]
+			l.p, l.last = x.take(s, l.size), x.event()
+		case 1:
+			x.submit(func(b *cuda.Batch) { b.Fill8(s, l.p, byte(1+i), l.size) })
+		case 2:
+			x.submit(func(b *cuda.Batch) { b.Copy(s, out+cuda.DevicePtr(i*slot), l.p, l.size) })
+		case 3:
+			x.give(s, l.p)
+			left--
+		}
+		x.submit(func(b *cuda.Batch) { b.Record(s, l.last) })
+		l.at, l.stream = l.at+1, k
+	}
+	require.NoError(t, d.Sync(bg))
+	for i, l := range all {
+		require.Equal(t, bytes.Repeat([]byte{byte(1 + i)}, int(l.size)), x.read(out+cuda.DevicePtr(i*slot), int(l.size)), "life %d", i)
+	}
+	require.Zero(t, x.get(cuda.PoolUsed))
+	if d.Info().Simulated { // how a driver counts is its own affair
+		require.Less(t, x.get(cuda.PoolReservedHigh), uint64(lives*slot), "memory is used again")
+	}
+}
