@@ -20,7 +20,8 @@ func TestErrorsMatchTheirCode(t *testing.T) {
 }
 
 func TestStickyErrors(t *testing.T) {
-	alive := map[Code]bool{ErrLaunchResources: true, ErrHostRegistered: true, ErrHostNotRegistered: true}
+	alive := map[Code]bool{ErrLaunchResources: true, ErrHostRegistered: true, ErrHostNotRegistered: true,
+		ErrPeerEnabled: true, ErrPeerNotEnabled: true}
 	for c := range codeNames {
 		want := c == ErrECC || c >= ErrIllegalAddress && c <= ErrLaunchFailed && !alive[c]
 		require.Equal(t, want, c.Sticky(), c.String())
