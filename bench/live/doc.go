@@ -21,6 +21,8 @@
 //	      writes into it with a stream and a copy engine of its own
 //	copy  a copy engine of this process, on a stream that the gate does not know
 //
+// Two simulated devices share bytes, and neither time nor bandwidth.
+//
 // auto takes the first of them that can be had, and says why it did not take
 // those before. The others never fall back.
 //

@@ -72,8 +72,13 @@ func run(ctx context.Context, args []string, out, errs io.Writer, open func(w io
 
 // live measures on an open device. busy says that the device can not be closed.
 func (o options) live(ctx context.Context, dev cuda.Device, said, out, errs io.Writer) (status int, busy bool) {
-	cfg := o.config(dev.Info().Simulated)
-	if err := cfg.Check(); err != nil {
+	info := dev.Info()
+	cfg := o.config(info.Simulated)
+	err := cfg.Check()
+	if err == nil && o.slow > 1 && info.Backend != "sim" {
+		err = fmt.Errorf("-slow %g: the device is %s, and not the simulator of this program", o.slow, info.Name)
+	}
+	if err != nil {
 		fmt.Fprintln(errs, "live:", err)
 		return 2, false
 	}
@@ -82,7 +87,7 @@ func (o options) live(ctx context.Context, dev cuda.Device, said, out, errs io.W
 		fmt.Fprintln(errs, "live:", oneLine(err))
 		return 1, errors.Is(err, nixl.ErrBusy)
 	}
-	s := newSummary(o, cfg, dev.Info(), m.NIC())
+	s := newSummary(o, cfg, info, m.NIC())
 	s.head(said)
 	failed := errors.Join(s.measure(ctx, m), m.Close())
 	busy = errors.Is(failed, nixl.ErrBusy)

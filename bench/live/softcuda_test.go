@@ -38,6 +38,15 @@ func openSoft(_ io.Writer, slow float64) (cuda.Device, error) {
 
 func (d softDevice) Close() error { return errors.Join(d.Device.Close(), d.soft.Remove()) }
 
+// That simulator is as slow as it is told to be by other means.
+func TestSlowIsTheSimulators(t *testing.T) {
+	t.Setenv(openerVariable, "softcuda")
+	status, out, errs := live("-slow", "3", "-nic", "copy")
+	require.Equal(t, 2, status)
+	require.Empty(t, out)
+	require.Contains(t, errs, "-slow 3: the device is ")
+}
+
 // The driver's own code, in both processes.
 func TestSoftcuda(t *testing.T) {
 	t.Setenv(openerVariable, "softcuda")

@@ -95,6 +95,9 @@ func (m *Machine) Round(ctx context.Context, mode loadgate.Mode, d time.Duration
 	}
 	r.latest = m.wall.Now() + d/2
 	if err := r.decode(ctx, m.wall.Now()+d); err != nil {
+		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
+			err = errors.Join(why, err) // that came of it
+		}
 		return res, err
 	}
 	r.HeldLoads = int(r.gate.Counters().HeldAtFirst)
@@ -377,7 +380,8 @@ func (r *round) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 			cancel(err)
 		}
 		if at := time.Duration(r.asked.Load()); at != 0 && r.wall.Now() > at+r.patience {
-			cancel(errors.Join(fmt.Errorf("a load has not come for %v", r.patience), r.nic.Kill()))
+			cancel(fmt.Errorf("a load has not come for %v", r.patience))
+			_ = r.nic.Kill() // else it may have ended meanwhile
 			return
 		}
 	}
