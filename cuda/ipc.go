@@ -16,7 +16,7 @@ type MemoryHandle [64]byte
 // cuIpcCloseMemHandle.
 type IPC interface {
 	// ExportMemory returns a handle of the allocation that starts at p, which
-	// must come from [Device.Alloc]. It may be called again, and the handle be
+	// must come from [Device.Alloc], not from a pool. It may be called again, and the handle be
 	// opened by any number of processes. On hardware small allocations share
 	// pages: whoever opens one may reach its neighbours as well, unless its size
 	// is a multiple of 2 MiB.

@@ -19,7 +19,7 @@ func doIpcGetMemHandle(handle *C.CUipcMemHandle, p C.CUdeviceptr) C.CUresult {
 		return r
 	}
 	a, ok := find(uint64(p))
-	if !ok || a.kind != cuda.DeviceMemory || a.base != uint64(p) || handle == nil {
+	if !ok || a.kind != cuda.DeviceMemory || a.base != uint64(p) || a.virtual || handle == nil {
 		return fail(cuda.ErrInvalidValue)
 	}
 	h, err := a.c.sim.ExportMemory(cuda.DevicePtr(p))
