@@ -101,6 +101,7 @@ var pages = map[string]string{
 	"pair: managed memory is reached from both":          driverAPI + "group__CUDA__MEM.html",
 	"pair: memory is copied from one to the other":       driverAPI + "group__CUDA__MEM.html",
 	"pair: one is closed, and the other goes on":         Own,
+	"pair: words in pinned memory are both's":            wordPage,
 	"pair: pinned memory is reached from both":           driverAPI + "group__CUDA__UNIFIED.html",
 	"pair: the host reads and writes memory of both":     driverAPI + "group__CUDA__UNIFIED.html",
 	"pair: without access a kernel may not":              driverAPI + "group__CUDA__PEER__ACCESS.html",

@@ -28,6 +28,7 @@ var wordBehaviours = map[string]Behaviour{
 	"word: a wait with a flush":                         testWaitWordFlush,
 	"word: misaligned, or outside of allocations":       testBadWords,
 	"word: not in managed memory":                       testManagedWord,
+	"word: in memory that is allocated in stream order": testPoolWord,
 	"word: a wait does not keep an error from a waiter": testWaitWordError,
 }
 
@@ -237,6 +238,51 @@ func testBadWords(t *testing.T, d cuda.Device) {
 		}
 	}
 	require.NoError(t, d.Sync(bg), "none of that is sticky, nor in the stream")
+}
+
+func testPoolWord(t *testing.T, d cuda.Device) {
+	x := newPools(t, d)
+	s1, s2, e, q := x.stream(), x.stream(), x.event(), x.alloc(64)
+	x.busy(s1)
+	w := x.take(s1, 1<<20)
+	x.submit(func(b *cuda.Batch) {
+		b.WriteWord(s1, w, 6)
+		b.Record(s1, e)
+		b.WaitEvent(s2, e)
+		b.WaitWord(s2, w, 6)
+		b.WriteWord(s2, w, 7)
+		b.Copy(s2, q, w, 4)
+	})
+	x.sync(s2)
+	x.give(s2, w)
+	require.Equal(t, uint32(7), x.load(q))
+	x.sync(s2)
+	x.b.Reset()
+	x.b.WriteWord(s2, w, 1)
+	require.ErrorIs(t, d.Submit(&x.b), cuda.ErrInvalidValue, "given back")
+}
+
+// A word in pinned memory of one device is one of the other's, too.
+func testPeerWord(t *testing.T, a, b cuda.Device) {
+	x, y := newPair(t, a, b)
+	w, p := x.pinned(64), x.word(0)
+	w.Word(0).Store(0)
+	s, o, e := x.stream(), y.stream(), y.event()
+	y.submit(func(c *cuda.Batch) {
+		c.WaitWord(o, w.Device, 1)
+		c.WriteWord(o, w.Device+4, 5)
+		c.Record(o, e)
+	})
+	y.pending(e)
+	x.submit(func(c *cuda.Batch) {
+		c.WriteWord(s, w.Device, 1)
+		c.WaitWord(s, w.Device+4, 5)
+		c.WriteWord(s, p, 2)
+	})
+	x.sync(s)
+	y.sync(o)
+	require.Equal(t, uint32(5), w.Word(4).Load())
+	require.Equal(t, uint32(2), x.load(p))
 }
 
 // The vendor says that none of these take it, and not by which code.

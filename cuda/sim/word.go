@@ -49,7 +49,10 @@ func (d *Device) submitWord(c *cuda.Command, s *stream) error {
 		return invalid(op, "%#x is no multiple of 4", c.A)
 	}
 	r := d.mem.below(c.A)
-	if r.kind != cuda.DeviceMemory && r.kind != cuda.PinnedMemory {
+	if r == nil || c.A-r.base >= r.size {
+		r = d.mem.far(c.A) // nil where a pool of another device has still to reach it
+	}
+	if r != nil && r.kind == cuda.ManagedMemory {
 		return invalid(op, "%q is %s memory", r.name, r.kind)
 	}
 	n := s.push(c.Op)
