@@ -33,10 +33,14 @@ struct kvg_wake {
 	uint64_t activity;
 	int64_t refs; // the owner, and host functions that are to come
 
+	// A stream's word counts its marks; it wraps. A word that falls behind what
+	// it was is somebody else's doing.
 	uint32_t *words;
 	uint64_t words_device;
-	uint32_t sequence;
-	uint32_t issued[KVG_WORDS];
+	pthread_mutex_t word_locks[KVG_WORDS];
+	uint32_t issued[KVG_WORDS]; // what the last mark writes
+	CUstream owners[KVG_WORDS]; // whose marks write it
+	uint32_t backwards;         // 1 + the word that fell, 0: none
 	int asleep;
 	pthread_t waiter;
 	int waiting;
@@ -64,6 +68,7 @@ void kvg_wake_touch(kvg_wake *w) {
 }
 
 uint64_t *kvg_wake_counter(kvg_wake *w) { return &w->activity; }
+uint32_t *kvg_wake_backwards(kvg_wake *w) { return &w->backwards; }
 int kvg_wake_fd(kvg_wake *w) { return w->fd; }
 
 static void release(kvg_wake *w) {
@@ -90,18 +95,27 @@ static void sleep_on(int fd) {
 	if (poll(&p, 1, -1) == 1 && read(fd, &n, sizeof n) < 0) return;
 }
 
+// Words start just before they wrap, so that it is an everyday event.
+#define WORD_START ((uint32_t)-100)
+
 static void *watch_words(void *arg) {
 	kvg_wake *w = arg;
-	uint32_t seen[KVG_WORDS] = {0};
+	uint32_t seen[KVG_WORDS];
 	int quiet = 0;
+	for (int i = 0; i < KVG_WORDS; i++) seen[i] = WORD_START;
 	prctl(PR_SET_NAME, "kvgate words");
 	prctl(PR_SET_TIMERSLACK, 1);
 	while (!__atomic_load_n(&w->stopping, __ATOMIC_ACQUIRE)) {
 		int moved = 0, open = 0;
 		for (int i = 0; i < KVG_WORDS; i++) {
 			uint32_t v = __atomic_load_n(&w->words[i], __ATOMIC_ACQUIRE);
-			moved |= v != seen[i];
-			seen[i] = v;
+			if ((int32_t)(v - seen[i]) >= 0) {
+				moved |= v != seen[i];
+				seen[i] = v;
+			} else if (!__atomic_load_n(&w->backwards, __ATOMIC_RELAXED)) {
+				__atomic_store_n(&w->backwards, i + 1, __ATOMIC_RELEASE);
+				moved = 1;
+			}
 			open |= v != __atomic_load_n(&w->issued[i], __ATOMIC_ACQUIRE);
 		}
 		if (moved) kvg_wake_touch(w);
@@ -207,11 +221,20 @@ static int ask_helper(kvg_wake *w, CUstream s, uint32_t number) {
 
 static int write_word(kvg_wake *w, CUstream s, uint32_t number) {
 	if (number >= KVG_WORDS) return 0;
-	uint32_t v = __atomic_add_fetch(&w->sequence, 1, __ATOMIC_RELAXED);
-	if (w->t->cuStreamWriteValue32_v2(s, w->words_device + 4 * number, v, 0)) return 0;
-	__atomic_store_n(&w->issued[number], v, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&w->asleep, __ATOMIC_SEQ_CST)) add(w->kick);
-	return 1;
+	// Marks of one stream may be made by several threads: the word has to rise in
+	// the order in which they are in the stream.
+	pthread_mutex_lock(&w->word_locks[number]);
+	uint32_t v = w->issued[number];
+	// A stream that is destroyed may still write the word that another has now.
+	int ok = w->owners[number] == s || __atomic_load_n(&w->words[number], __ATOMIC_ACQUIRE) == v;
+	if (ok) {
+		w->owners[number] = s;
+		ok = !w->t->cuStreamWriteValue32_v2(s, w->words_device + 4 * number, ++v, 0);
+	}
+	if (ok) __atomic_store_n(&w->issued[number], v, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&w->word_locks[number]);
+	if (ok && __atomic_load_n(&w->asleep, __ATOMIC_SEQ_CST)) add(w->kick);
+	return ok;
 }
 
 void kvg_wake_mark(kvg_wake *w, CUstream s, uint32_t number) {
@@ -237,6 +260,10 @@ kvg_wake *kvg_wake_new(kvg_table *t, CUcontext context, int source, uint32_t *wo
 	w->refs = 1;
 	w->words = words;
 	w->words_device = words_device;
+	for (int i = 0; i < KVG_WORDS && words; i++) {
+		pthread_mutex_init(&w->word_locks[i], NULL);
+		words[i] = w->issued[i] = WORD_START;
+	}
 	pthread_mutex_init(&w->starting, NULL);
 	w->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	w->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

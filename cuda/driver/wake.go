@@ -15,8 +15,9 @@ const (
 	// called after a device error.
 	WakeHostFunc
 	// WakeWord: the stream writes a word of mapped memory behind each mark, and
-	// a thread looks at the words while marks are outstanding. After a device
-	// error words stop.
+	// a thread looks at the words while marks are outstanding. A word counts its
+	// stream's marks and wraps; one that falls makes [Watched.Poll] fail. After a
+	// device error words stop.
 	WakeWord
 )
 

@@ -13,7 +13,7 @@ enum { KVG_WORDS = 1024, KVG_HELPERS = 64, KVG_HELPER_EVENTS = 256 };
 typedef struct kvg_wake kvg_wake;
 
 // The caller has the context current where a kvg_table is taken. words is
-// mapped memory of KVG_WORDS words, all zero; NULL where the source is another.
+// mapped memory of KVG_WORDS words; NULL where the source is another.
 kvg_wake *kvg_wake_new(kvg_table *t, CUcontext context, int source, uint32_t *words, uint64_t words_device);
 // kvg_wake_stop ends the threads; kvg_wake_free gives back the rest, at the
 // latest when the last host function has run.
@@ -24,6 +24,8 @@ void kvg_wake_keep(kvg_wake *w);
 
 int kvg_wake_fd(kvg_wake *w);
 uint64_t *kvg_wake_counter(kvg_wake *w);
+// kvg_wake_backwards is where it is noted that a word fell: 1 + its index.
+uint32_t *kvg_wake_backwards(kvg_wake *w);
 void kvg_wake_touch(kvg_wake *w);
 
 // kvg_wake_hook starts a thread that calls fn whenever something moved. 0 where

@@ -27,6 +27,7 @@ type Watched struct {
 	*Device
 	wake    *C.kvg_wake
 	counter *uint64           // C's
+	fell    *uint32           // C's: a word went backwards, 1 + which
 	words   cuda.PinnedBuffer // of WakeWord
 	told    *os.File          // readable when something moved
 	ended   atomic.Bool       // the goroutine that reads it
@@ -74,7 +75,6 @@ func (w *Watched) start(source Wake) error {
 		if w.words, err = d.AllocPinned(4*C.KVG_WORDS, cuda.AllocOptions{Name: "words of marks"}); err != nil {
 			return err
 		}
-		clear(w.words.Host)
 	}
 	r := C.kvg_watch(d.c, C.int(source), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(w.words.Host))), C.uint64_t(w.words.Device))
 	if r.why != C.KVG_OK {
@@ -87,6 +87,7 @@ func (w *Watched) start(source Wake) error {
 	}
 	w.wake = d.c.wake
 	w.counter = (*uint64)(unsafe.Pointer(C.kvg_wake_counter(w.wake)))
+	w.fell = (*uint32)(unsafe.Pointer(C.kvg_wake_backwards(w.wake)))
 	fd, err := unix.FcntlInt(uintptr(C.kvg_wake_fd(w.wake)), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		C.kvg_unwatch(d.c)
@@ -119,6 +120,24 @@ func (w *Watched) Activity() uint64 {
 		return w.gone.Add(1)
 	}
 	return atomic.LoadUint64(w.counter)
+}
+
+// Poll is [Device.Poll]. With [WakeWord] it fails with [cuda.ErrIllegalState] from
+// when a word was seen to fall: then somebody else writes into its memory, and
+// nobody knows into what besides.
+func (w *Watched) Poll(marks []cuda.Mark) error {
+	if err := w.Device.Poll(marks); err != nil {
+		return err
+	}
+	if err := w.enter("poll"); err != nil { // C's memory is there until all calls are over
+		return err
+	}
+	defer w.leave()
+	if n := atomic.LoadUint32(w.fell); n != 0 {
+		return &cuda.Error{Code: cuda.ErrIllegalState, Op: "poll",
+			Detail: fmt.Sprintf("the word of stream %d in the memory of marks went backwards", n-1)}
+	}
+	return nil
 }
 
 // Hook starts a thread of the system's that calls fn(arg), a C function, each

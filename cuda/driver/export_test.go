@@ -1,0 +1,15 @@
+//go:build cgo && linux
+
+package driver
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+// Word returns the word that marks of a stream write.
+func (w *Watched) Word(s cuda.Stream) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Pointer(&w.words.Host[4*index(uint64(s))]))
+}
