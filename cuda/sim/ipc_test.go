@@ -1,12 +1,12 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,7 +89,8 @@ func TestExporterProcess(t *testing.T) {
 			require.NoError(t, err)
 			fmt.Println(hex.EncodeToString(h[:]))
 		case "peek":
-			fmt.Println(strings.TrimRight(string(r.read(p, 16)), "\xff"))
+			text, _, _ := bytes.Cut(r.read(p, 16), []byte{0xff})
+			fmt.Println(string(text))
 		}
 	}
 }
