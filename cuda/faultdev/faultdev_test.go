@@ -28,7 +28,7 @@ func open(t *testing.T) *sim.Device {
 
 func TestWithoutFaultsItIsTheDevice(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) cuda.Device {
-		d, err := sim.New(sim.Options{})
+		d, err := sim.New(sim.Options{Shareable: true})
 		require.NoError(t, err)
 		return faultdev.Wrap(d, func(faultdev.Call) error { return nil })
 	})
