@@ -23,7 +23,6 @@ var hostMemoryBehaviours = map[string]Behaviour{
 	"pageable: a large copy in, and out again":           testCopyLarge,
 	"pageable: addresses outside of allocations":         testCopyOutside,
 	"pageable: pinned memory is refused":                 testCopyPinned,
-	"pageable: not into a stream that is captured":       testCopyCaptured,
 	"pinned: registered memory is the device's as well":  testRegister,
 	"pinned: a registered source is read late":           testRegisteredLate,
 	"pinned: registered twice":                           testRegisterTwice,
@@ -216,22 +215,6 @@ func testCopyPinned(t *testing.T, d cuda.Device) {
 	h := x.host()
 	require.ErrorIs(t, h.CopyIn(s, p, pinned.Host), cuda.ErrInvalidValue)
 	require.ErrorIs(t, h.CopyOut(s, pinned.Host, p), cuda.ErrInvalidValue)
-}
-
-func testCopyCaptured(t *testing.T, d cuda.Device) {
-	x := newBench(t, d)
-	g, ok := d.(cuda.Grapher)
-	if !ok {
-		t.Skipf("%s: captures no streams", d.Info().Backend)
-	}
-	s, p := x.stream(), x.alloc(64)
-	require.NoError(t, g.BeginCapture(s, cuda.CaptureRelaxed))
-	require.ErrorIs(t, x.host().CopyIn(s, p, make([]byte, 64)), cuda.ErrStreamCapturing)
-	require.ErrorIs(t, x.host().CopyOut(s, make([]byte, 64), p), cuda.ErrStreamCapturing)
-	x.submit(func(b *cuda.Batch) { b.Fill8(s, p, 1, 64) })
-	graph, err := g.EndCapture(s)
-	require.NoError(t, err, "the capture is not spoiled")
-	require.NoError(t, g.DestroyGraph(graph))
 }
 
 // mapped returns host memory that is not of Go's heap, on pages of its own.

@@ -81,7 +81,6 @@ var pages = map[string]string{
 	"pageable: a copy out keeps its place in the stream": driverAPI + "api-sync-behavior.html",
 	"pageable: a large copy in, and out again":           driverAPI + "api-sync-behavior.html",
 	"pageable: addresses outside of allocations":         driverAPI + "group__CUDA__MEM.html",
-	"pageable: not into a stream that is captured":       Own,
 	"pageable: pinned memory is refused":                 Own,
 	"pageable: the source may change after the copy in":  driverAPI + "api-sync-behavior.html",
 	"pair: a copy between them keeps its place":          driverAPI + "group__CUDA__MEM.html",

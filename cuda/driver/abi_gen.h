@@ -83,6 +83,7 @@ typedef struct {
 	CUresult (*cuMemsetD8Async)(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream);
 	CUresult (*cuMemsetD16Async)(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream);
 	CUresult (*cuMemsetD32Async)(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream);
+	CUresult (*cuMemsetD2D32Async)(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height, CUstream stream);
 	CUresult (*cuIpcGetMemHandle)(CUipcMemHandle *handle, CUdeviceptr ptr);
 	CUresult (*cuIpcOpenMemHandle_v2)(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags);
 	CUresult (*cuIpcCloseMemHandle)(CUdeviceptr ptr);
@@ -121,6 +122,6 @@ typedef struct {
 	CUresult (*kvgateSimulated)(int *simulated);
 } kvg_table;
 
-enum { KVG_SLOTS = 84 };
+enum { KVG_SLOTS = 85 };
 
 #endif

@@ -60,6 +60,12 @@ func (d *Device) PrepareRDMA(cuda.DevicePtr, uint64) (cuda.MemorySync, error) {
 // FlushRDMA makes what NICs have written visible to the device.
 func (d *Device) FlushRDMA() error { panic("no device exists") }
 
+// FillRows puts a fill of rows, each a distance behind the one before, into a
+// stream.
+func (d *Device) FillRows(cuda.Stream, cuda.DevicePtr, uint64, uint32, uint64, uint64) error {
+	panic("no device exists")
+}
+
 // PCIAddress returns the device's PCI address.
 func (d *Device) PCIAddress() (string, error) { panic("no device exists") }
 

@@ -8,10 +8,9 @@
 // capture mode relaxed, and puts back both, so calls are right on any
 // goroutine and harmless beside CUDA code of the engine's own.
 //
-// Handles are indices that C looks up without a lock, with the number of their
-// device; a dead one or another device's is [cuda.ErrInvalidHandle] instead of a
-// crash in the driver. Destroying a handle while another goroutine's call uses it
-// is the caller's mistake, as in CUDA.
+// Handles are indices that C looks up without a lock; a dead or foreign one is
+// [cuda.ErrInvalidHandle] instead of a crash in the driver. Destroying a handle
+// while another goroutine's call uses it is the caller's mistake, as in CUDA.
 //
 // Who waits for marks asks after them, or has the device tell of them:
 // [Device.Watch]. How late a waiter then runs depends on Go's scheduler, which

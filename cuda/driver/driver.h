@@ -101,6 +101,8 @@ kvg_result kvg_alloc_pinned(kvg_device *d, uint64_t size, void **host, uint64_t 
 kvg_result kvg_free_pinned(kvg_device *d, void *host);
 kvg_result kvg_range_of(kvg_device *d, uint64_t ptr, uint64_t *base, uint64_t *size);
 kvg_result kvg_copy(kvg_device *d, uint64_t dst, uint64_t src, uint64_t n, int to_device);
+kvg_result kvg_fill_rows(kvg_device *d, uint64_t stream_handle, uint64_t dst, uint64_t pitch, uint32_t value,
+	uint64_t width, uint64_t rows);
 kvg_result kvg_load(kvg_device *d, const char *image, uint64_t *module, char *log, size_t size);
 kvg_result kvg_unload(kvg_device *d, uint64_t module);
 kvg_result kvg_function(kvg_device *d, uint64_t module, const char *name, uint64_t *function, int32_t *params);

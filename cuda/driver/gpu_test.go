@@ -3,6 +3,8 @@
 package driver_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"os"
 	"testing"
@@ -66,4 +68,39 @@ func TestConformanceOnGPUWatched(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The fill that kernels are measured against leaves the gaps alone.
+func TestFillRowsOnGPU(t *testing.T) {
+	d := openGPU(t)
+	defer func() { require.NoError(t, d.Close()) }()
+	s, err := d.NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	const size = 4096
+	p, err := d.Alloc(size, cuda.AllocOptions{})
+	require.NoError(t, err)
+	type rows struct {
+		at, pitch   uint64
+		width, rows uint64
+	}
+	for _, c := range []rows{{0, 64, 16, 64}, {4, 100, 7, 40}, {1000, 4096, 5, 1}, {0, 0, 1, 1}, {8, 12, 0, 5}, {8, 12, 3, 0}, {3996, 100, 25, 1}} {
+		want := bytes.Repeat([]byte{0xA5}, size)
+		require.NoError(t, d.Write(p, want))
+		require.NoError(t, d.FillRows(s, p+cuda.DevicePtr(c.at), c.pitch, 0x04030201, c.width, c.rows))
+		require.NoError(t, d.SyncStream(context.Background(), s))
+		for r := range c.rows {
+			for w := range c.width {
+				copy(want[c.at+r*c.pitch+4*w:], []byte{1, 2, 3, 4})
+			}
+		}
+		got := make([]byte, size)
+		require.NoError(t, d.Read(got, p))
+		require.Equal(t, want, got, "%+v", c)
+	}
+	for _, c := range []rows{{2, 64, 16, 2}, {0, 66, 16, 2}, {0, 60, 16, 2}, {0, 64, 16, 65}, {64, 64, 16, 64}, {4000, 100, 25, 1},
+		{0, 64, 1 << 62, 2}, {0, 1 << 40, 1, 1 << 40}} {
+		require.ErrorIs(t, d.FillRows(s, p+cuda.DevicePtr(c.at), c.pitch, 0, c.width, c.rows), cuda.ErrInvalidValue, "%+v", c)
+	}
+	require.ErrorIs(t, d.FillRows(s+1, p, 64, 0, 1, 1), cuda.ErrInvalidHandle)
+	require.NoError(t, d.Sync(context.Background()), "none of that is sticky")
 }

@@ -10,8 +10,8 @@
 // the simulator; without a GPU it links against a library made from the list in
 // internal/abi, with every symbol resolved.
 //
-// What gorgonia.org/cu lacks is [cuda.ErrNotSupported]: pinned and registered
-// memory, memory shared between processes, host functions, more than 48 KiB of shared memory, and kernels with a parameter of
+// What gorgonia.org/cu lacks is [cuda.ErrNotSupported]: pinned memory, host
+// functions, more than 48 KiB of shared memory, and kernels with a parameter of
 // more than 8 bytes that is not the last. It neither captures streams, launches
 // graphs nor allocates in stream order: [Device] is no [cuda.Grapher] and no
 // [cuda.StreamAllocator]. It has no primary context to keep and no flush, and

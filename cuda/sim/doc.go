@@ -41,12 +41,6 @@
 // memory is one address for host and device; moving it takes no time. With
 // Options.ExclusiveManaged the host faults on it while launches are under way.
 //
-// Devices of one world are one machine: see [cuda.Peers]. Copies from one's memory
-// to another's share the bandwidth of a link, one for each direction, beside that
-// of the memory of the device that makes them; kernels that reach into another's
-// memory take that of their own alone. What a stream waits for on a device that
-// dies or is closed never happens: its own device dies then, too.
-//
 // What it leaves out: thread blocks are not placed on multiprocessors, so
 // kernels of different streams run side by side from their start and contend
 // for bandwidth alone; a kernel's time comes from the bytes it moves and from

@@ -129,6 +129,36 @@ func doMemsetD32Async(dst C.CUdeviceptr, v C.uint, n C.size_t, h C.CUstream) C.C
 	return fill(h, dst, 2, uint32(v), n)
 }
 
+// A fill of rows is a fill for each, unless they lie without gaps. All of them
+// are in the stream, or none.
+func doMemsetD2D32Async(dst C.CUdeviceptr, pitch C.size_t, v C.uint, width, height C.size_t, h C.CUstream) C.CUresult {
+	const maxRows = 1 << 20 // each is a command of 64 bytes
+	a, ok := find(uint64(dst))
+	if width == 0 || height == 0 {
+		return 0
+	}
+	row, span := uint64(width)*4, uint64(height-1)*uint64(pitch)
+	if !ok || dst%4 != 0 || pitch%4 != 0 || width > maxRange || height > maxRows || pitch > maxRange ||
+		uint64(pitch) < row && height > 1 || span+row > a.size-(uint64(dst)-a.base) {
+		return fail(cuda.ErrInvalidValue)
+	}
+	if uint64(pitch) == row || height == 1 {
+		return fill(h, dst, 2, uint32(v), width*height)
+	}
+	s, r := streamOf(h)
+	if s == nil {
+		return r
+	}
+	return s.submit(func(b *cuda.Batch, h cuda.Stream) {
+		for i := range uint64(height) {
+			b.Fill32(h, cuda.DevicePtr(uint64(dst)+i*uint64(pitch)), uint32(v), uint64(width))
+		}
+	})
+}
+
+// maxRange bounds sizes before they are multiplied.
+const maxRange = 1 << 40
+
 func doMemsetD8V2(dst C.CUdeviceptr, v C.uchar, n C.size_t) C.CUresult {
 	return fill(0, dst, 0, uint32(v), n)
 }

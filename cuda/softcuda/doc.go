@@ -12,9 +12,6 @@
 // PID namespace and allowed to look into that process. A handle whose process has
 // gone, or whose memory was freed, is refused.
 //
-// Devices that are added with one world reach each other's memory, wait for each
-// other's events and copy between them; those of the shared library do.
-//
 // Devices run under the real pacer: C threads are not known to a virtual world.
 // Contexts of a device share its memory and bandwidth, and die together. Streams
 // are captured, and graphs launched, with the rules for threads and for the

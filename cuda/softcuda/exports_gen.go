@@ -707,6 +707,14 @@ func kvg_soft_cuMemsetD32Async(p_dst C.CUdeviceptr, p_value C.uint, p_n C.size_t
 	return doMemsetD32Async(p_dst, p_value, p_n, p_stream)
 }
 
+//export kvg_soft_cuMemsetD2D32Async
+func kvg_soft_cuMemsetD2D32Async(p_dst C.CUdeviceptr, p_pitch C.size_t, p_value C.uint, p_width C.size_t, p_height C.size_t, p_stream C.CUstream) C.CUresult {
+	if r := forbidden(); r != 0 {
+		return r
+	}
+	return doMemsetD2D32Async(p_dst, p_pitch, p_value, p_width, p_height, p_stream)
+}
+
 //export kvg_soft_cuMemsetD8_v2
 func kvg_soft_cuMemsetD8_v2(p_dst C.CUdeviceptr, p_value C.uchar, p_n C.size_t) C.CUresult {
 	if r := forbidden(); r != 0 {

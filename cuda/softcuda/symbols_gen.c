@@ -93,6 +93,7 @@ extern CUresult kvg_soft_cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, 
 extern CUresult kvg_soft_cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream);
 extern CUresult kvg_soft_cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream);
 extern CUresult kvg_soft_cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream);
+extern CUresult kvg_soft_cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height, CUstream stream);
 extern CUresult kvg_soft_cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n);
 extern CUresult kvg_soft_cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n);
 extern CUresult kvg_soft_cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n);
@@ -179,7 +180,6 @@ CUresult kvg_soft_cuMemcpyHtoAAsync_v2(void) { return 801; }
 CUresult kvg_soft_cuMemcpyHtoA_v2(void) { return 801; }
 CUresult kvg_soft_cuMemsetD2D16Async(void) { return 801; }
 CUresult kvg_soft_cuMemsetD2D16_v2(void) { return 801; }
-CUresult kvg_soft_cuMemsetD2D32Async(void) { return 801; }
 CUresult kvg_soft_cuMemsetD2D32_v2(void) { return 801; }
 CUresult kvg_soft_cuMemsetD2D8Async(void) { return 801; }
 CUresult kvg_soft_cuMemsetD2D8_v2(void) { return 801; }
@@ -305,6 +305,7 @@ static const struct {
 	{"cuMemsetD8Async", (void *)kvg_soft_cuMemsetD8Async},
 	{"cuMemsetD16Async", (void *)kvg_soft_cuMemsetD16Async},
 	{"cuMemsetD32Async", (void *)kvg_soft_cuMemsetD32Async},
+	{"cuMemsetD2D32Async", (void *)kvg_soft_cuMemsetD2D32Async},
 	{"cuMemsetD8_v2", (void *)kvg_soft_cuMemsetD8_v2},
 	{"cuMemsetD16_v2", (void *)kvg_soft_cuMemsetD16_v2},
 	{"cuMemsetD32_v2", (void *)kvg_soft_cuMemsetD32_v2},
@@ -391,7 +392,6 @@ static const struct {
 	{"cuMemcpyHtoA_v2", (void *)kvg_soft_cuMemcpyHtoA_v2},
 	{"cuMemsetD2D16Async", (void *)kvg_soft_cuMemsetD2D16Async},
 	{"cuMemsetD2D16_v2", (void *)kvg_soft_cuMemsetD2D16_v2},
-	{"cuMemsetD2D32Async", (void *)kvg_soft_cuMemsetD2D32Async},
 	{"cuMemsetD2D32_v2", (void *)kvg_soft_cuMemsetD2D32_v2},
 	{"cuMemsetD2D8Async", (void *)kvg_soft_cuMemsetD2D8Async},
 	{"cuMemsetD2D8_v2", (void *)kvg_soft_cuMemsetD2D8_v2},

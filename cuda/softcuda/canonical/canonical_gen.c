@@ -293,6 +293,9 @@ CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t n, CUstr
 extern CUresult kvg_soft_cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream);
 CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream) { return kvg_soft_cuMemsetD32Async(dst, value, n, stream); }
 
+extern CUresult kvg_soft_cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height, CUstream stream);
+CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height, CUstream stream) { return kvg_soft_cuMemsetD2D32Async(dst, pitch, value, width, height, stream); }
+
 extern CUresult kvg_soft_cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n);
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n) { return kvg_soft_cuMemsetD8_v2(dst, value, n); }
 
@@ -550,9 +553,6 @@ CUresult cuMemsetD2D16Async(void) { return kvg_soft_cuMemsetD2D16Async(); }
 
 extern CUresult kvg_soft_cuMemsetD2D16_v2(void);
 CUresult cuMemsetD2D16_v2(void) { return kvg_soft_cuMemsetD2D16_v2(); }
-
-extern CUresult kvg_soft_cuMemsetD2D32Async(void);
-CUresult cuMemsetD2D32Async(void) { return kvg_soft_cuMemsetD2D32Async(); }
 
 extern CUresult kvg_soft_cuMemsetD2D32_v2(void);
 CUresult cuMemsetD2D32_v2(void) { return kvg_soft_cuMemsetD2D32_v2(); }

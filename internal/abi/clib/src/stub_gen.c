@@ -378,6 +378,10 @@ CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t n, CUstr
 CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream) { return 34; }
 #endif
 
+#ifndef KVG_WITHOUT_cuMemsetD2D32Async
+CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height, CUstream stream) { return 34; }
+#endif
+
 #ifndef KVG_WITHOUT_cuMemsetD8_v2
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n) { return 34; }
 #endif
@@ -720,10 +724,6 @@ CUresult cuMemsetD2D16Async(void) { return 34; }
 
 #ifndef KVG_WITHOUT_cuMemsetD2D16_v2
 CUresult cuMemsetD2D16_v2(void) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemsetD2D32Async
-CUresult cuMemsetD2D32Async(void) { return 34; }
 #endif
 
 #ifndef KVG_WITHOUT_cuMemsetD2D32_v2
