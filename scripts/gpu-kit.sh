@@ -19,8 +19,9 @@ build() {
 		[ -n "$(git status --porcelain)" ] || modified=false
 	fi
 	go build -trimpath -ldflags "-s -w -X main.revision=${revision:-unknown} -X main.modified=$modified" -o "$kit/bin/" ./bench/kit
+	go build "${flags[@]}" -o "$kit/bin/" ./bench/live
 	local package
-	for package in cuda/driver kernels; do
+	for package in cuda/driver kernels loadgate; do
 		go test -c "${flags[@]}" -o "$kit/bin/${package##*/}.test" "./$package"
 	done
 	cp bench/kit/run.sh bench/kit/README.txt "$kit/"
@@ -56,7 +57,7 @@ rehearse() {
 		return 1
 	fi
 	status=0
-	"${clean[@]}" "LD_LIBRARY_PATH=$soft" KVGATE_SOFT_SLOW=40 "$out/run.sh" -simulated -out "$out/soft" || status=$?
+	"${clean[@]}" "LD_LIBRARY_PATH=$soft" "$out/run.sh" -simulated -out "$out/soft" || status=$?
 	if [ $status != 0 ]; then
 		cat "$out/soft/report.txt" >&2
 		return $status

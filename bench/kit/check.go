@@ -50,6 +50,9 @@ func complete(r *report.Report, simulated bool) error {
 			return fmt.Errorf("part %s %s: %s", name, p.Status, p.Reason)
 		}
 	}
+	if err := checkFigures(r); err != nil {
+		return err
+	}
 	if r.Verdict != report.Passed || r.Device == nil || r.Started.IsZero() || r.Seconds <= 0 || r.Kit.Revision == "" ||
 		r.Host.CPUs == 0 || r.Device.Name == "" || r.Device.Driver == "" || r.Device.Bandwidth == 0 {
 		return fmt.Errorf("verdict, device, host, build or time are not in it: %+v", r)

@@ -7,9 +7,10 @@
 // runs all parts in turn, in less than eight minutes, and writes report.json,
 // report.txt and a log for each part into the folder (result-1, -2, ... beside
 // run.sh). The parts are a check of the kit itself, a probe of the driver, the
-// behaviours that every device shows alike, the kernels' tests and benchmarks,
-// the gate over this device, and measurements: bandwidth of the kernels, the
-// host's cost of a step, and how late a waiter runs.
+// behaviours that every device shows alike, the tests of the kernels and of the
+// gate over this device, the kernels' bandwidth, how late waiters and held loads
+// are, what a step costs the host (package measure says how each is measured),
+// and the ordering modes of the gate under a stand-in for a model (bench/live).
 //
 // A part that fails, crashes, writes nonsense, takes too long (it is killed with
 // all that it started) or can't be run is in the report as such, with the
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 			err = usageError{fmt.Errorf("no %q: may be run, pack, check, probe, bandwidth, step or wake", verb)}
 			break
 		}
-		err = measure(ctx, verb, part, args, out)
+		err = figuresOfPart(ctx, verb, part, args, out)
 	}
 	switch {
 	case err == nil:

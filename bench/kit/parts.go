@@ -14,6 +14,7 @@ const (
 	tests      kind = iota // a test binary, of which at least some tests pass
 	benchmarks             // a test binary that runs benchmarks
 	figures                // a program that writes JSON into the file that -json names
+	printed                // a program that writes JSON, and nothing else, to its standard output
 )
 
 // part is one part of the kit: a program of its folder.
@@ -28,6 +29,11 @@ type part struct {
 	least int
 	// clocks are asked after before and after.
 	clocks bool
+	// Beside a simulated device a part takes these arguments too, which make it
+	// shorter; and slow, if not 0, is how many times as slow as its model the
+	// device is, so that a busy host is fast enough for what is tested.
+	simulated []string
+	slow      int
 	// optional is a file that not every kit has.
 	optional optional
 }
@@ -64,11 +70,31 @@ var parts = []part{
 		program: "kit", args: []string{"probe"}, limit: 20 * time.Second},
 	{name: "conformance", what: "behaviours that every device shows alike, polled and watched", kind: tests,
 		program: "driver.test", args: []string{"-test.run", "OnGPU"}, env: []string{"KVGATE_REQUIRE_GPU=1"},
-		limit: 70 * time.Second, least: 60},
+		limit: 85 * time.Second, least: 60, slow: 500},
 	{name: "kernels", what: "tests of the kernels: bytes compared with plain Go", kind: tests,
 		program: "kernels.test", env: []string{nvidia}, limit: 60 * time.Second, least: 20,
 		optional: optional{"segment-oracles.json", "KVGATE_SEGMENT_ORACLES", "TestSegmentOracles"}},
-	{name: "kernels-bench", what: "benchmarks of the kernels' package", kind: benchmarks,
+	{name: "loadgate", what: "the gate on this device: the race in each mode, and a soak, contents checked", kind: tests,
+		program: "loadgate.test", args: []string{"-test.run", "OnDevice"}, env: []string{nvidia},
+		limit: 40 * time.Second, least: 8, slow: 100},
+	{name: bandwidthPart, what: "what the kernels move, beside the driver's own fills", kind: figures,
+		program: "kit", args: []string{"bandwidth"}, limit: 45 * time.Second, clocks: true},
+	{name: wakePart, what: "how late waiters and held loads are, by the way to wait", kind: figures,
+		program: "kit", args: []string{"wake"}, limit: 40 * time.Second, clocks: true, slow: 100},
+	{name: stepPart, what: "what a step costs the host", kind: figures,
+		program: "kit", args: []string{"step"}, limit: 15 * time.Second, clocks: true},
+	{name: "bench", what: "benchmarks of the kernels' package", kind: benchmarks,
 		program: "kernels.test", args: []string{"-test.run", "^$", "-test.bench", ".", "-test.benchtime", "200ms"}, env: []string{nvidia},
-		limit: 20 * time.Second, clocks: true},
+		limit: 15 * time.Second, clocks: true},
+	{name: livePart, what: "ordering modes of the gate under a stand-in for a model, with another process as the NIC", kind: printed,
+		program: "live", args: []string{"-json", "-for", "5s"}, simulated: []string{"-for", "500ms", "-rounds", "1"},
+		env: []string{nvidia}, limit: 60 * time.Second, clocks: true},
 }
+
+// The parts whose figures a report has to have.
+const (
+	bandwidthPart = "bandwidth"
+	wakePart      = "wake"
+	stepPart      = "step"
+	livePart      = "live"
+)

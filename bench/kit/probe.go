@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/kvgate/kvgate/bench/kit/internal/measure"
 	"github.com/kvgate/kvgate/bench/kit/internal/report"
 	"github.com/kvgate/kvgate/cuda/driver"
 	"github.com/kvgate/kvgate/internal/abi"
@@ -18,10 +19,15 @@ import (
 // what it found, and returns it for the JSON.
 var measuring = map[string]func(ctx context.Context, w io.Writer) (any, error){
 	"probe": probe,
+	"bandwidth": func(ctx context.Context, w io.Writer) (any, error) {
+		return measure.Bandwidth(ctx, w, driver.Options{})
+	},
+	"wake": func(ctx context.Context, w io.Writer) (any, error) { return measure.Wake(ctx, w, driver.Options{}) },
+	"step": func(ctx context.Context, w io.Writer) (any, error) { return measure.Step(ctx, w, driver.Options{}) },
 }
 
-// measure runs one of them.
-func measure(ctx context.Context, name string, part func(context.Context, io.Writer) (any, error), args []string, out io.Writer) error {
+// figuresOfPart runs one of them.
+func figuresOfPart(ctx context.Context, name string, part func(context.Context, io.Writer) (any, error), args []string, out io.Writer) error {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	path := f.String("json", "", "the file that the figures go to")
 	if err := parse(f, args, 0); err != nil {

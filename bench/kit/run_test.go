@@ -14,10 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/kvgate/kvgate/bench/kit/internal/measure"
 	"github.com/kvgate/kvgate/bench/kit/internal/pack"
 	"github.com/kvgate/kvgate/bench/kit/internal/proc"
 	"github.com/kvgate/kvgate/bench/kit/internal/report"
 	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/loadgate/core"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,6 +46,7 @@ var programs = map[string]string{
 	"measures":   `printf 'BenchmarkX-2 \t 10 \t 52 ns/op\nPASS\n'`,
 	"lies":       `printf '\026=== RUN   TestA\n\026--- FAIL: TestA (0.10s)\n\026=== RUN   TestB\n\026--- PASS: TestB (0.00s)\nPASS\n'`,
 	"cheerful":   `printf '\026=== RUN   TestA\n\026--- PASS: TestA (0.10s)\n'`,
+	"prints":     `echo on stderr >&2; printf '{"args":"%s","slow":"%s"}' "$*" "$KVGATE_SOFT_SLOW"`,
 	"environ":    `env >$2.env; echo "$KVGATE_SEGMENT_ORACLES" ; printf '{"args":"%s"}' "$*" >$2`,
 	"unreadable": `mkdir $2`,
 }
@@ -356,4 +359,107 @@ func partNames() (names []string) {
 }
 
 // goodData is what measuring parts have to have found.
-var goodData = map[string]json.RawMessage{}
+var goodData = map[string]json.RawMessage{
+	bandwidthPart: encode(measure.Bandwidths{Rows: []measure.BandwidthRow{
+		bandwidthRow(measure.Kernels[0], &measure.Fill{Rate: 1}), bandwidthRow(measure.Kernels[1], nil), bandwidthRow(measure.Kernels[2], nil)}}),
+	wakePart: encode(goodWakes()),
+	stepPart: encode(goodSteps()),
+	livePart: encode(goodLive()),
+}
+
+func encode(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func bandwidthRow(kernel string, rows *measure.Fill) measure.BandwidthRow {
+	return measure.BandwidthRow{Kernel: kernel, Rate: 1, Peak: 0.5, Seconds: measure.Spread{N: 1}, Memset: measure.Fill{Rate: 1}, Rows: rows}
+}
+
+func goodWakes() (w measure.Wakes) {
+	for _, way := range measure.WakeWays {
+		w.Rows = append(w.Rows, measure.WakeRow{Way: way, Missing: "not here"},
+			measure.WakeRow{Way: way, Busy: true, Fence: &measure.Late{N: 1}, Post: &measure.Late{N: 1}})
+	}
+	return w
+}
+
+func goodSteps() (s measure.Steps) {
+	for _, what := range measure.StepRows {
+		s.Rows = append(s.Rows, measure.StepRow{What: what, Host: measure.Late{N: 1}, Crossings: 1})
+	}
+	return s
+}
+
+func goodLive() map[string]any {
+	var modes []map[string]any
+	for _, m := range core.Modes() {
+		modes = append(modes, map[string]any{"mode": m.String(), "gated": m.Gated(), "steps": 1, "blocks": 2, "loads": 3, "held_loads": 1})
+	}
+	return map[string]any{"device": map[string]any{"name": "x"}, "nic": map[string]any{"kind": "copy", "what": "an engine"}, "modes": modes}
+}
+
+// Figures that lack something are told apart from good ones.
+func TestCheckFigures(t *testing.T) {
+	spoilt := func(part string, data any) error {
+		r := &report.Report{}
+		for name, good := range goodData {
+			p := report.Part{Name: name, Data: good}
+			if name == part {
+				p.Data = encode(data)
+			}
+			r.Parts = append(r.Parts, p)
+		}
+		return checkFigures(r)
+	}
+	require.NoError(t, spoilt("", nil))
+	noRows := bandwidthRow(measure.Kernels[0], nil)
+	require.ErrorContains(t, spoilt(bandwidthPart, measure.Bandwidths{Simulated: true}), "part bandwidth: its figures say that the device is simulated: true")
+	require.ErrorContains(t, spoilt(bandwidthPart, measure.Bandwidths{}), "no figures of zero_blocks")
+	require.ErrorContains(t, spoilt(bandwidthPart, measure.Bandwidths{Rows: []measure.BandwidthRow{noRows,
+		bandwidthRow(measure.Kernels[1], nil), bandwidthRow(measure.Kernels[2], nil)}}), "fill of rows")
+	w := goodWakes()
+	w.Rows[1].Fence.N = 0
+	require.ErrorContains(t, spoilt(wakePart, w), "figures of poll, busy: true, are missing")
+	w.Rows = w.Rows[2:]
+	require.ErrorContains(t, spoilt(wakePart, w), "no figures of poll, busy: false")
+	s := goodSteps()
+	s.Rows[1].Host.N = 0
+	require.ErrorContains(t, spoilt(stepPart, s), "no figures of poll of 4 marks")
+	l := goodLive()
+	l["failure"] = "oh"
+	require.ErrorContains(t, spoilt(livePart, l), "failure: oh")
+	l["modes"].([]map[string]any)[1]["corrupted_blocks"] = 3
+	require.ErrorContains(t, spoilt(livePart, l), core.Modes()[1].String()+" corrupted 3 blocks")
+	l["modes"] = l["modes"].([]map[string]any)[2:]
+	require.ErrorContains(t, spoilt(livePart, l), "no figures of mode Ungated")
+}
+
+func TestLiveText(t *testing.T) {
+	text := liveText(goodData[livePart])
+	require.Contains(t, text, "NIC: copy: an engine\n")
+	require.Regexp(t, `PerBlock +0\.0 +- .* 1 of 3 .* 0 of 2`, text)
+	require.NotContains(t, text, "SIMULATED")
+	require.Contains(t, liveText([]byte(`{"device":{"name":"x","simulated":true},"failure":"oh"}`)), "SIMULATED: x")
+	require.Contains(t, liveText([]byte(`{"modes":1}`)), "not as they should be")
+}
+
+// What prints its figures has its standard output apart from its log.
+func TestPrinted(t *testing.T) {
+	print := part{name: "prints", kind: printed, program: "prints", limit: time.Minute, simulated: []string{"-short"}, slow: 7}
+	k := falseKit(t, probeOf("simulated"), print)
+	k.simulated = true
+	r := k.run(context.Background())
+	require.Equal(t, report.Passed, r.Verdict, "%+v", r.Parts)
+	require.JSONEq(t, `{"args":"-short","slow":"7"}`, string(r.Part("prints").Data))
+	require.Equal(t, "on stderr\n", r.Part("prints").Text)
+	require.Equal(t, float64(60*rehearsalLimit), r.Part("prints").Limit)
+
+	print.program = "nothing"
+	k = falseKit(t, probeOf("found"), print)
+	r = k.run(context.Background())
+	require.Contains(t, r.Part("prints").Reason, "its figures are broken: ")
+}

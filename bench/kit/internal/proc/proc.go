@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -24,6 +25,7 @@ type Command struct {
 	Env   []string
 	Dir   string
 	Log   string        // the file; what is there is replaced
+	Out   string        // a file for what it writes to standard output, if that is not for the log
 	Limit time.Duration // how long it may run
 }
 
@@ -64,7 +66,7 @@ const (
 	dumpTime = 2 * time.Second
 	// reapTime is how long a killed program is waited for. One that hangs in
 	// the kernel can not be killed, and is left.
-	reapTime = 5 * time.Second
+	reapTime = 3 * time.Second
 	// Overtime is the most that Run takes beyond a command's limit.
 	Overtime = dumpTime + reapTime + time.Second
 )
@@ -82,11 +84,19 @@ func Run(ctx context.Context, clk clock.Clock, c Command) Outcome {
 	// A file, not a pipe: a process that survives can't keep us from the end.
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if c.Out != "" {
+		out, err := os.Create(c.Out)
+		if err != nil {
+			return Outcome{Ending: NotStarted, Exit: -1, Reason: err.Error()}
+		}
+		defer out.Close()
+		cmd.Stdout = out
+	}
 	start := clk.Now()
 	if err := cmd.Start(); err != nil {
 		return Outcome{Ending: NotStarted, Exit: -1, Reason: err.Error()}
 	}
-	r := &running{clk: clk, cmd: cmd, log: log, ended: make(chan error, 1)}
+	r := &running{clk: clk, cmd: cmd, ended: make(chan error, 1)}
 	clk.Go("wait for "+c.Path, func() {
 		r.ended <- cmd.Wait()
 		clk.Notify()
@@ -102,7 +112,6 @@ func Run(ctx context.Context, clk clock.Clock, c Command) Outcome {
 type running struct {
 	clk   clock.Clock
 	cmd   *exec.Cmd
-	log   *os.File
 	ended chan error
 }
 
@@ -116,8 +125,10 @@ func (r *running) until(ctx context.Context, deadline time.Duration) Outcome {
 		if err == nil {
 			return r.finished(<-r.ended)
 		}
-		if i, err := r.log.Stat(); err == nil && i.Size() > MaxLog {
-			flooded = true
+		for _, w := range []io.Writer{r.cmd.Stdout, r.cmd.Stderr} {
+			if i, err := w.(*os.File).Stat(); err == nil && i.Size() > MaxLog {
+				flooded = true
+			}
 		}
 		switch {
 		case ctx.Err() != nil:

@@ -138,6 +138,18 @@ func alive(t *testing.T, log string) bool {
 	return clk.WaitUntil(context.Background(), gone, clk.Now()+5*time.Second) != nil
 }
 
+func TestStandardOutputApart(t *testing.T) {
+	c := command(t, "good", long)
+	c.Out = c.Log + ".out"
+	require.True(t, Run(context.Background(), clock.Wall(), c).OK())
+	require.Empty(t, text(t, c))
+	out, err := os.ReadFile(c.Out)
+	require.NoError(t, err)
+	require.Equal(t, "hello\n", string(out))
+	c.Out = filepath.Join(t.TempDir(), "no", "folder")
+	require.Equal(t, NotStarted, Run(context.Background(), clock.Wall(), c).Ending)
+}
+
 func TestHangingProgramIsKilledWithItsChildren(t *testing.T) {
 	c := command(t, "hang", time.Second)
 	o := Run(context.Background(), clock.Wall(), c)
