@@ -216,7 +216,7 @@ func testPeerManaged(t *testing.T, a, b cuda.Device) {
 	}
 }
 
-// imported imports b's event into a, and destroys the handle at the end.
+// imported imports an event of b's, or skips.
 func (x *bench) imported(b cuda.Device, e cuda.Event) cuda.Event {
 	x.t.Helper()
 	h, err := x.peers(b).ImportEvent(b, e)
