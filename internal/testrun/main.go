@@ -6,7 +6,7 @@
 //	testrun [-expected FILE] [go test's arguments]
 //
 // Each line of FILE is a regular expression for reasons that are as they should
-// be; # begins a comment. With CI=true or KVGATE_REQUIRE set, a skip for any
+// be, or for "package test: reason"; # begins a comment. With CI=true or KVGATE_REQUIRE set, a skip for any
 // other reason makes the exit code 1 where it would be 0.
 package main
 

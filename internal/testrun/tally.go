@@ -26,7 +26,7 @@ type name struct{ pkg, test string }
 // skip is a test that was skipped.
 type skip struct {
 	name
-	reason string
+	said []string
 }
 
 // tally prints a run of go test as it goes, and keeps what was skipped.
@@ -73,7 +73,7 @@ func (t *tally) take(e event) {
 		t.pending[n] = append(t.pending[n], e.Output)
 	case "skip":
 		if lines := t.end(n); e.Test != "" {
-			t.skips = append(t.skips, skip{n, reason(lines)})
+			t.skips = append(t.skips, skip{n, said(lines)})
 		} else {
 			t.print(lines) // no test files
 		}
@@ -120,21 +120,21 @@ func (t *tally) print(lines []string) {
 
 var logged = regexp.MustCompile(`^\s+\S+\.go:\d+: `)
 
-// reason returns what a skipped test said last, on one line.
-func reason(lines []string) string {
-	var last []string
+// said returns what a skipped test has logged, one line for each entry. The
+// reason is the last of them, unless something deferred has logged behind it.
+func said(lines []string) (entries []string) {
 	for _, l := range lines {
 		switch {
 		case logged.MatchString(l):
-			last = []string{strings.TrimSpace(logged.ReplaceAllString(l, ""))}
-		case last != nil && strings.HasPrefix(l, "        "):
-			last = append(last, strings.TrimSpace(l))
+			entries = append(entries, strings.TrimSpace(logged.ReplaceAllString(l, "")))
+		case entries != nil && strings.HasPrefix(l, "        "):
+			entries[len(entries)-1] += " " + strings.TrimSpace(l)
 		}
 	}
-	if last == nil {
-		return "no reason given"
+	if entries == nil {
+		return []string{"no reason given"}
 	}
-	return strings.Join(last, " ")
+	return entries
 }
 
 // reasons are expressions for skips that are expected.
@@ -160,8 +160,16 @@ func readReasons(path string) (reasons, error) {
 	return rs, nil
 }
 
-func (rs reasons) match(s string) bool {
-	return slices.ContainsFunc(rs, func(r *regexp.Regexp) bool { return r.MatchString(s) })
+// find returns which of the entries is the reason of a skip, and whether it is
+// expected. An expression may also name the test: "package test: reason".
+func (rs reasons) find(s skip) (reason string, expected bool) {
+	for _, e := range slices.Backward(s.said) {
+		named := short(s.pkg) + " " + s.test + ": " + e
+		if slices.ContainsFunc(rs, func(r *regexp.Regexp) bool { return r.MatchString(e) || r.MatchString(named) }) {
+			return e, true
+		}
+	}
+	return s.said[len(s.said)-1], false
 }
 
 // listed is how many tests the summary names for each reason.
@@ -175,20 +183,20 @@ func (t *tally) summary(expected reasons) (unexpected int) {
 	byReason := map[string][]string{}
 	var order []string
 	for _, s := range t.skips {
-		if byReason[s.reason] == nil {
-			order = append(order, s.reason)
+		reason, ok := expected.find(s)
+		if !ok {
+			unexpected++
+			reason = "unexpected: " + reason
 		}
-		byReason[s.reason] = append(byReason[s.reason], short(s.pkg)+" "+s.test)
+		if byReason[reason] == nil {
+			order = append(order, reason)
+		}
+		byReason[reason] = append(byReason[reason], short(s.pkg)+" "+s.test)
 	}
 	slices.Sort(order)
 	fmt.Fprintf(t.out, "\n%d skipped:\n", len(t.skips))
 	for _, r := range order {
-		mark := ""
-		if !expected.match(r) {
-			unexpected += len(byReason[r])
-			mark = "unexpected: "
-		}
-		fmt.Fprintf(t.out, "  %s%s\n", mark, r)
+		fmt.Fprintf(t.out, "  %s\n", r)
 		tests := byReason[r]
 		for _, test := range tests[:min(listed, len(tests))] {
 			fmt.Fprintf(t.out, "      %s\n", test)

@@ -22,7 +22,12 @@ func TestAway(t *testing.T) {
 func TestParts(t *testing.T) {
 	t.Run("one", func(t *testing.T) { t.Skip("strange") })
 	t.Run("two", func(t *testing.T) { t.SkipNow() })
-}`,
+}
+func TestLate(t *testing.T) {
+	defer t.Log("behind it")
+	t.Skip("needs a GPU here")
+}
+func TestNamed(t *testing.T) { t.Skip("odd") }`,
 	"bad": `package x
 import "testing"
 func TestBad(t *testing.T) { t.Run("part", func(t *testing.T) { t.Error("wrong") }) }
@@ -59,7 +64,7 @@ func build(t *testing.T) (command, dir string) {
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name, file), []byte(src), 0o666))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "expected"), []byte("# comment\n^needs a GPU # none\n"), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "expected"), []byte("# comment\n^needs a GPU # none\n^example.com/good TestNamed: odd$\n"), 0o666))
 	return command, dir
 }
 
@@ -75,15 +80,15 @@ func TestRuns(t *testing.T) {
 	}{
 		{"skips are told", "./good", "", 0, []string{
 			"ok  \texample.com/good",
-			"3 skipped:\n",
+			"5 skipped:\n",
 			"unexpected: needs a GPU: none here\n      example.com/good TestAway",
 			"unexpected: strange\n      example.com/good TestParts/one",
 			"unexpected: no reason given\n      example.com/good TestParts/two",
 		}, []string{"quiet", "something else", "=== RUN", "PASS"}},
-		{"skips that are expected", "-expected expected ./good", "", 0, []string{"  needs a GPU: none here\n", "unexpected: strange"}, nil},
+		{"skips that are expected", "-expected expected ./good", "", 0, []string{"  needs a GPU: none here\n", "  needs a GPU here\n", "  odd\n", "unexpected: strange"}, []string{"behind it"}},
 		{"a skip that is not, where all is required", "-expected expected ./good", "true", 1, []string{"2 unexpected skips"}, nil},
 		{"none of those that are not", "-expected expected -run Away ./good", "true", 0, []string{"1 skipped:"}, []string{"unexpected"}},
-		{"a failure", "./bad ./good", "", 1, []string{"x_test.go:3: wrong", "--- FAIL: TestBad/part", "FAIL\texample.com/bad", "3 skipped"}, []string{"quiet"}},
+		{"a failure", "./bad ./good", "", 1, []string{"x_test.go:3: wrong", "--- FAIL: TestBad/part", "FAIL\texample.com/bad", "5 skipped"}, []string{"quiet"}},
 		{"a panic", "./panics", "", 1, []string{"x_test.go:3: before", "panic: boom", "FAIL\texample.com/panics"}, nil},
 		{"a package that is not built", "./unbuilt ./good", "", 1, []string{"undefined: undefined", "FAIL\texample.com/unbuilt [build failed]", "ok  \texample.com/good"}, nil},
 		{"a time limit", "-timeout 200ms ./hangs", "", 1, []string{"panic: test timed out after 200ms", "FAIL\texample.com/hangs"}, nil},
