@@ -22,6 +22,16 @@
 // but with -simulated, which is how the kit is rehearsed; the report then says
 // that no figure is of hardware.
 //
+// # Rehearsal
+//
+// ./build.sh kit-rehearsal runs the kit in an empty environment over the
+// simulator as libcuda.so.1, with limits four times as long. That is two Go
+// runtimes in a process, which Go does not promise to work: of 40 runs of the
+// conformance and kernel tests 40 passed, but loops without calls are not made to
+// give way. What it can't rehearse are the figures, nvidia-smi, a driver that
+// crashes or hangs in the kernel, sizes and launch counts of a GPU's
+// measurements (a simulated device gets smaller ones), and NIXL.
+//
 // The other forms are for the kit's own use:
 //
 //	kit probe|bandwidth|step|wake -json file   one part

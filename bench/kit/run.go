@@ -90,10 +90,10 @@ func resultFolder(dir, dest string) (string, error) {
 
 // cleanEnv is the environment of the parts: this process's without settings
 // that would make a part something else than it says. The simulated library's
-// own stay.
+// own stay, and where NIXL is.
 func cleanEnv(env []string) (kept []string) {
 	for _, e := range env {
-		if !strings.HasPrefix(e, "KVGATE_") || strings.HasPrefix(e, "KVGATE_SOFT_") {
+		if !strings.HasPrefix(e, "KVGATE_") || strings.HasPrefix(e, "KVGATE_SOFT_") || strings.HasPrefix(e, "KVGATE_NIXL_LIB=") {
 			kept = append(kept, e)
 		}
 	}

@@ -278,8 +278,8 @@ func TestTogetherUnderEightMinutes(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	require.Equal(t, []string{"PATH=/bin", "KVGATE_SOFT_SLOW=5", "CUDA_VISIBLE_DEVICES=1"},
-		cleanEnv([]string{"PATH=/bin", "KVGATE_DRIVER=sim", "KVGATE_SOFT_SLOW=5", "KVGATE_REQUIRE=1", "CUDA_VISIBLE_DEVICES=1"}))
+	require.Equal(t, []string{"PATH=/bin", "KVGATE_SOFT_SLOW=5", "KVGATE_NIXL_LIB=x", "CUDA_VISIBLE_DEVICES=1"},
+		cleanEnv([]string{"PATH=/bin", "KVGATE_DRIVER=sim", "KVGATE_SOFT_SLOW=5", "KVGATE_NIXL_LIB=x", "KVGATE_REQUIRE=1", "CUDA_VISIBLE_DEVICES=1"}))
 }
 
 func TestResultFolder(t *testing.T) {

@@ -15,7 +15,8 @@
 // Who waits for marks asks after them, or has the device tell of them:
 // [Device.Watch]. How late a waiter then runs depends on Go's scheduler, which
 // takes tens of milliseconds where every P is busy; [Watched.Hook] does not.
-// BenchmarkWake in cuda/softcuda measures all ways.
+// BenchmarkWake in cuda/softcuda measures all ways over a device that is none,
+// the kit of bench/kit on a GPU.
 //
 // Host functions are C: [Device.NewSignal] has one that counts, [Device.NewHostFunc]
 // takes one of the caller's. Waits that can be cancelled ask the driver again and
