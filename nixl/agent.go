@@ -63,9 +63,10 @@ type Transfer interface {
 	Spec() *Spec
 
 	// Post hands the transfer to the transport and returns without waiting for
-	// it. Nothing of a post that Cancel comes before is handed over. The call itself may take tens of microseconds and more. After an
-	// error for which [Quiet] holds nothing has left; after any other, some
-	// descriptors may be on their way.
+	// it. Nothing of a post that Cancel comes before is handed over. The call
+	// itself may take tens of microseconds and more. After an error for which
+	// [Quiet] holds nothing has left; after any other, some descriptors may be
+	// on their way.
 	Post() error
 
 	// Status polls the transfer. The error is set exactly when the status is

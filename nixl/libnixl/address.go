@@ -11,7 +11,8 @@ const ucxPlugin = "UCX"
 
 // ownAddress is how an agent is reached over UCX.
 type ownAddress struct {
-	version byte // of the format
+	version byte        // of the format
+	ucx     *ucxAddress // nil: unknown
 	// unknown says why UCX's addresses can not be read here: it is of another
 	// version than this binding knows, or in unified mode.
 	unknown error
@@ -86,7 +87,7 @@ func (a *Agent) ownAddress(op string) (*ownAddress, error) {
 	for _, c := range m.Connections {
 		if c.Backend == ucxPlugin {
 			a.address = &ownAddress{version: c.Info[0] & addressVersion}
-			_, a.address.unknown = parseUCXAddress(c.Info)
+			a.address.ucx, a.address.unknown = parseUCXAddress(c.Info)
 			return a.address, nil
 		}
 	}

@@ -91,7 +91,7 @@ func (l *Library) NewAgent(ctx context.Context, name string, c Config) (*Agent, 
 		c.Clock = clock.Wall()
 	}
 	if c.Backends == nil {
-		c.Backends = []BackendConfig{{Plugin: "UCX"}}
+		c.Backends = []BackendConfig{{Plugin: ucxPlugin}}
 	}
 	if ctx.Done() == nil {
 		return l.newAgent(name, c)

@@ -102,6 +102,9 @@ func (a *Agent) addBackend(c BackendConfig) (*Backend, error) {
 			params = map[string]string{}
 		}
 		maps.Copy(params, c.Params)
+		if c.Plugin == ucxPlugin {
+			params[ucxSettings] = boundConnects(params[ucxSettings])
+		}
 		if b.h, s, err = a.d.createBackend(a.h, c.Plugin, params); err != nil || s < 0 {
 			if err == nil {
 				err = nixl.Refuse(op, "", nixl.ErrUnavailable, "plugin %s with %v does not start: %s", c.Plugin, params, s)

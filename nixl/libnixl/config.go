@@ -72,6 +72,10 @@ type Config struct {
 	// into its own. Peers of other bindings are then not met.
 	RequireSeal bool
 
+	// ConnectTimeout is how long the addresses of a peer that UCX may connect to
+	// over TCP may all be silent before AddPeer refuses it; 0: 2 s.
+	ConnectTimeout time.Duration
+
 	// Overlap, if not nil, is told of registered regions that share bytes. It
 	// is called by the goroutine that registers, without locks held.
 	Overlap func(nixl.Overlap)
@@ -94,7 +98,7 @@ func (c *Config) check(name string) error {
 		return nixl.Refuse(op, "", nixl.ErrInvalid, "name %q", name)
 	case c.Sync > SyncNone:
 		return nixl.Refuse(op, "", nixl.ErrInvalid, "thread sync %d", c.Sync)
-	case c.ProgressWait < 0:
+	case c.ProgressWait < 0 || c.ConnectTimeout < 0:
 		return nixl.Refuse(op, "", nixl.ErrInvalid, "negative wait")
 	case c.Spin && (c.ProgressWait > 0 || c.NoProgressThread):
 		return nixl.Refuse(op, "", nixl.ErrInvalid, "a progress thread that spins does not wait, and there has to be one")

@@ -42,11 +42,11 @@
 //     [Config.RequireSeal] where all peers are of this binding. A checksum is no
 //     signature: it does not keep out what is made to do harm, nor does the
 //     listener ask who connects: see [Config.Listen].
-//   - UCX connects over TCP when a peer is added, and waits. Where the host of an
-//     address does not answer, which may be one that is gone as well as one that
-//     was damaged, AddPeer and with it the agent stand still until the kernel
-//     gives up, which takes minutes. UCX_TCP_CONN_NB=y lets it not wait; UCX has
-//     it off since it can lead to connections being reset under load.
+//   - UCX connects over TCP when a peer is added, and all calls of the agent wait.
+//     A host that does not answer is refused before ([Config.ConnectTimeout]). One
+//     that falls silent just then, or has several addresses of which UCX takes a
+//     silent one, holds the agent until the kernel gives up: 7 s, since the binding
+//     sets UCX_TCP_SYN_CNT to 2 where nobody else does, instead of two minutes.
 //   - The library has no cancel: a posted transfer ends by itself or not at all.
 //     [Transfer.Cancel] of one in flight keeps its notification back and names
 //     its end; its bytes all move. Who needs it no more cancels it, hands it to
@@ -80,12 +80,13 @@
 //	-1                                        nixl.ErrInvalid
 //	everything else                           nixl.ErrBackend
 //
-// With ErrDisconnected the peer is lost, and its generation over: another
-// AddPeer begins the next. Over shared memory there is no connection that could
-// fail; the end of the peer shows as an ErrBackend of each post, until the peer
-// is removed. Only errors of the first row, those of calls that hand nothing
-// over, [nixl.ErrCanceled], and what [Agent.Recover] ends are quiet. The library's own code for a canceled
-// request does not occur: the binding releases none that is in flight.
+// With ErrDisconnected the peer is lost, and its generation over: another AddPeer
+// begins the next. Over shared memory there is no connection that could fail; the
+// end of the peer shows as an ErrBackend of each post, until the peer is removed.
+// Only errors of the first row, those of calls that hand nothing over,
+// [nixl.ErrCanceled], and what [Agent.Recover] ends are quiet. The library's own
+// code for a canceled request does not occur: the binding releases none that is
+// in flight.
 //
 // SYMBOLS.md lists every function that the library exports, with where it is
 // used or why it is not.

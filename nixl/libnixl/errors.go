@@ -59,7 +59,7 @@ func (t *Transfer) classify(op string, s status) error {
 		handles[i] = b.h
 	}
 	i, s, callErr := a.d.backendOf(a.h, t.req, handles)
-	if callErr != nil || s != statusOK || i < 0 || backends[i].Plugin() != "UCX" {
+	if callErr != nil || s != statusOK || i < 0 || backends[i].Plugin() != ucxPlugin {
 		return err
 	}
 	a.mu.Lock()

@@ -118,7 +118,7 @@ func (a *Agent) Withdraw(ctx context.Context, from netip.AddrPort) error {
 //
 // When the wait is over the error is an [nixl.ErrNoPeer], and the end of ctx or
 // a [context.DeadlineExceeded], too; it says why, where etcd or the listener
-// was away. AddPeer is not cut short.
+// was away.
 func (a *Agent) FetchPeer(ctx context.Context, name string, from netip.AddrPort, deadline time.Duration) (nixl.Peer, error) {
 	return a.FetchPartial(ctx, name, wholeLabel, from, deadline)
 }
@@ -204,7 +204,7 @@ func (a *Agent) fetchEtcd(ctx context.Context, op, name, label string) (nixl.Pee
 	case kv == nil:
 		return nixl.Peer{}, notYet{fmt.Errorf("nothing is published in etcd as %s", key)}
 	}
-	p, err := a.take(op, name, "etcd key "+key, kv.Value)
+	p, err := a.take(ctx, op, name, "etcd key "+key, kv.Value)
 	if err == nil && label == wholeLabel {
 		a.exchange.watch.met(ctx, p, revision)
 	}
@@ -212,7 +212,7 @@ func (a *Agent) fetchEtcd(ctx context.Context, op, name, label string) (nixl.Pee
 }
 
 // take adds a peer by what was found at a place; it has to be of that name.
-func (a *Agent) take(op, name, place string, blob []byte) (nixl.Peer, error) {
+func (a *Agent) take(ctx context.Context, op, name, place string, blob []byte) (nixl.Peer, error) {
 	refuse := func(cause error, format string, args ...any) (nixl.Peer, error) {
 		return nixl.Peer{}, nixl.Refuse(op, name, cause, "%s: %s", place, fmt.Sprintf(format, args...))
 	}
@@ -223,7 +223,7 @@ func (a *Agent) take(op, name, place string, blob []byte) (nixl.Peer, error) {
 	if err == nil && m.Agent != name {
 		return refuse(nixl.ErrInvalid, "it is of agent %q", m.Agent)
 	}
-	p, err := a.AddPeer(blob)
+	p, err := a.AddPeerContext(ctx, blob)
 	if e := (*nixl.Error)(nil); errors.As(err, &e) {
 		return refuse(e.Err, "%s", e.Detail)
 	}

@@ -1,7 +1,9 @@
 package libnixl
 
 import (
+	"context"
 	"maps"
+	"net/netip"
 
 	"github.com/kvgate/kvgate/nixl"
 )
@@ -21,25 +23,35 @@ import (
 // [nixl.ErrInvalid]; both sides need the same UCX_ADDRESS_VERSION. In one without
 // a checksum the UCX address and each key must be as UCX 1.18 to 1.23 writes
 // them; the error says which byte is not.
+//
+// Where UCX may connect over TCP, which is everywhere but where both sides have
+// InfiniBand, the peer's addresses are tried first, since UCX holds the agent while
+// it connects. If none answers within [Config.ConnectTimeout] the peer is refused
+// with [nixl.ErrUnavailable], which names the addresses, and nothing has changed.
+// Other calls of the agent go on meanwhile.
 func (a *Agent) AddPeer(metadata []byte) (nixl.Peer, error) {
+	return a.AddPeerContext(context.Background(), metadata)
+}
+
+// AddPeerContext is AddPeer, where the end of ctx ends the wait for an answer of
+// the peer's addresses: with [nixl.ErrUnavailable] and the cause. Once the library
+// is called it is not cut short.
+func (a *Agent) AddPeerContext(ctx context.Context, metadata []byte) (nixl.Peer, error) {
 	const op = "add peer"
+	m, to, err := a.read(op, metadata)
+	if err == nil {
+		err = a.answers(ctx, op, m.Agent, to)
+	}
+	if err != nil {
+		return nixl.Peer{}, err
+	}
 	a.peersMu.Lock()
 	defer a.peersMu.Unlock()
 	if err := a.enter(op); err != nil {
 		return nixl.Peer{}, err
 	}
 	defer a.leave()
-	m, err := ParseMetadata(metadata)
-	if err != nil {
-		return nixl.Peer{}, err
-	}
-	if m.Agent == a.name {
-		return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the metadata is the agent's own")
-	}
-	if a.cfg.RequireSeal && !m.sealed {
-		return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the metadata has no checksum")
-	}
-	ucx, err := a.checkUCX(op, m)
+	ucx, err := a.admit(op, m) // again: of this agent, which may be another since
 	if err != nil {
 		return nixl.Peer{}, err
 	}
@@ -51,6 +63,51 @@ func (a *Agent) AddPeer(metadata []byte) (nixl.Peer, error) {
 		return a.extend(op, m, metadata)
 	}
 	return a.meet(op, m, ucx, regions, metadata)
+}
+
+// read reads the blob of a peer. It returns the addresses of which one has to
+// answer before UCX may connect; none: UCX will not, or in another way.
+func (a *Agent) read(op string, metadata []byte) (*Metadata, []netip.AddrPort, error) {
+	a.peersMu.Lock()
+	defer a.peersMu.Unlock()
+	if err := a.enter(op); err != nil {
+		return nil, nil, err
+	}
+	defer a.leave()
+	m, err := ParseMetadata(metadata)
+	if err != nil {
+		return nil, nil, err
+	}
+	ucx, err := a.admit(op, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := m.registry(); err != nil {
+		return nil, nil, err
+	}
+	life := m.life()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch was := a.remotes[m.Agent]; {
+	case life == "" || a.past[m.Agent][life] || ucx == nil || a.address.ucx == nil:
+		return m, nil, nil
+	case was != nil && was.life == life && a.peers.Check(op, was.peer) == nil && was.covers(m.keys()):
+		return m, nil, nil // connected already
+	}
+	return m, a.address.ucx.reachesByTCP(ucx), nil
+}
+
+// admit refuses a blob that this agent does not take, and returns the address in
+// it, nil where there is none that can be read. The caller holds peersMu and has
+// entered.
+func (a *Agent) admit(op string, m *Metadata) (*ucxAddress, error) {
+	if m.Agent == a.name {
+		return nil, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the metadata is the agent's own")
+	}
+	if a.cfg.RequireSeal && !m.sealed {
+		return nil, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the metadata has no checksum")
+	}
+	return a.checkUCX(op, m)
 }
 
 // meet handles a blob with connections. The caller holds peersMu.

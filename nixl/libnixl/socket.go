@@ -176,5 +176,5 @@ func (a *Agent) fetchFrom(ctx context.Context, op, name string, from netip.AddrP
 	case command != loadCommand:
 		return nixl.Peer{}, nixl.Refuse(op, name, nixl.ErrInvalid, "%s: it answers %q", place, command)
 	}
-	return a.take(op, name, place, blob)
+	return a.take(ctx, op, name, place, blob)
 }

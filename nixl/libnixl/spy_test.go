@@ -127,3 +127,8 @@ func once(st status) func() (status, bool) {
 	left := 1
 	return func() (status, bool) { left--; return st, left >= 0 }
 }
+
+func (s *spy) load(a handle, blob []byte) (string, status, error) {
+	s.note("load", 1)
+	return s.driver.load(a, blob)
+}

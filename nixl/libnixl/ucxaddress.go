@@ -22,8 +22,9 @@ type ucxAddress struct {
 
 // ucxDomain is one interface in an address.
 type ucxDomain struct {
-	index     byte
-	transport *ucxTransport
+	index         byte
+	transport     *ucxTransport
+	device, iface string // addresses
 }
 
 const (
@@ -210,7 +211,6 @@ func (r *ucxReader) iface(a *ucxAddress, domain byte, device []byte) bool {
 		r.fail("transport of an unknown name (checksum %x)", sum)
 		return false
 	}
-	a.domains = append(a.domains, ucxDomain{domain, t})
 	if a.version == 0 {
 		r.attributes1(t)
 	} else {
@@ -221,6 +221,7 @@ func (r *ucxReader) iface(a *ucxAddress, domain byte, device []byte) bool {
 		r.fail("%s: an endpoint in the address of a worker", t.name)
 	}
 	address := r.bytes(int(n), "interface address")
+	a.domains = append(a.domains, ucxDomain{domain, t, string(device), string(address)})
 	if r.err == nil && t.check != nil {
 		if err := t.check(device, address); err != nil {
 			r.fail("%s: %v", t.name, err)
