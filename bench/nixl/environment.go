@@ -34,6 +34,8 @@ func (e *environment) open(binding string) (measurer, error) {
 	switch binding {
 	case "c":
 		return e.openC()
+	case "c-kept":
+		return e.openC("kept")
 	case "python":
 		return e.openPython()
 	}
@@ -92,7 +94,7 @@ func (p *program) Close() error {
 }
 
 // openC starts the C program that ./build.sh nixl-bench makes.
-func (e *environment) openC() (measurer, error) {
+func (e *environment) openC(args ...string) (measurer, error) {
 	const build = "run ./build.sh nixl-bench"
 	exe := filepath.Join(e.root, ".cache", "nixl-bench", "c")
 	made, err := os.Stat(exe)
@@ -108,7 +110,7 @@ func (e *environment) openC() (measurer, error) {
 			return nil, fmt.Errorf("%s is older than %s: %s", exe, source, build)
 		}
 	}
-	return start(exec.Command(exe, e.lib.Path()))
+	return start(exec.Command(exe, append([]string{e.lib.Path()}, args...)...))
 }
 
 func (e *environment) openPython() (measurer, error) {

@@ -52,7 +52,7 @@ func TestCompare(t *testing.T) {
 			got[r.Binding][r.Phase] = r.Nanoseconds
 		}
 	}
-	require.Len(t, got, 3)
+	require.Len(t, got, len(bindings))
 	for _, f := range got {
 		require.Len(t, f, len(phases))
 	}
@@ -90,4 +90,13 @@ func TestTable(t *testing.T) {
 	require.Contains(t, out.String(), "64   descriptors")
 	require.Regexp(t, `make \+ post +30`, out.String())
 	require.Regexp(t, `whole transfer +150`, out.String())
+	require.NotContains(t, out.String(), "go/c-kept")
+
+	double := figures{}
+	for k, v := range f {
+		double[k] = 2 * v
+	}
+	out.Reset()
+	require.NoError(t, print(&out, false, 64, bindings, map[string]figures{"go": double, "c-kept": f, "c": f, "python": f}))
+	require.Regexp(t, `make +20 +10 +10 +10 +2\.00 `, out.String())
 }

@@ -1,6 +1,7 @@
 // What a transfer costs a C program: reads numbers of descriptors, one a line,
 // and answers each with "phase nanoseconds" pairs. The Go program beside it does
-// the same through the binding.
+// the same through the binding. With "kept" the lists of descriptors are filled and
+// cleared, as the binding does it; without, each request has lists of its own.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,17 +61,25 @@ static kvg_h agent(const char *name, char *memory) {
 static kvg_h a;
 static char *local, *remote;
 
+// Lists of descriptors, kept from one request to the next or NULL.
+static kvg_h kept_local, kept_remote;
+
+static kvg_h list(kvg_h kept, char *base, int n) {
+	kvg_h l = kept;
+	if (!l) must(LIB(create_xfer_dlist)(0, &l), "list");
+	for (int i = 0; i < n; i++) must(LIB(xfer_dlist_add_desc)(l, (uintptr_t)base + i * BYTES, BYTES, 0), "descriptor");
+	return l;
+}
+
+static void done_with(kvg_h l, kvg_h kept) {
+	must(kept ? LIB(xfer_dlist_clear)(l) : LIB(destroy_xfer_dlist)(l), "list");
+}
+
 static kvg_h make(int n) {
-	kvg_h l, r, req;
-	must(LIB(create_xfer_dlist)(0, &l), "list");
-	must(LIB(create_xfer_dlist)(0, &r), "list");
-	for (int i = 0; i < n; i++) {
-		must(LIB(xfer_dlist_add_desc)(l, (uintptr_t)local + i * BYTES, BYTES, 0), "descriptor");
-		must(LIB(xfer_dlist_add_desc)(r, (uintptr_t)remote + i * BYTES, BYTES, 0), "descriptor");
-	}
+	kvg_h l = list(kept_local, local, n), r = list(kept_remote, remote, n), req;
 	must(LIB(create_xfer_req)(a, 0, l, r, "c-b", &req, NULL), "request");
-	must(LIB(destroy_xfer_dlist)(l), "list");
-	must(LIB(destroy_xfer_dlist)(r), "list");
+	done_with(l, kept_local);
+	done_with(r, kept_remote);
 	return req;
 }
 
@@ -130,7 +139,8 @@ static void measure(int n) {
 }
 
 int main(int argc, char **argv) {
-	if (argc != 2) return 2;
+	bool keeps = argc == 3 && strcmp(argv[2], "kept") == 0;
+	if (argc != 2 && !keeps) return 2;
 	resolve(argv[1]);
 	local = mmap(NULL, 2 * MOST * BYTES, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
 	if (local == MAP_FAILED) return 1;
@@ -142,8 +152,16 @@ int main(int argc, char **argv) {
 	char *name;
 	must(LIB(get_local_md)(b, &blob, &len), "metadata");
 	must(LIB(load_remote_md)(a, blob, len, &name), "peer");
+	if (keeps) {
+		must(LIB(create_xfer_dlist)(0, &kept_local), "list");
+		must(LIB(create_xfer_dlist)(0, &kept_remote), "list");
+	}
 	int n;
 	while (scanf("%d", &n) == 1 && n > 0 && n <= MOST) measure(n);
+	if (keeps) {
+		must(LIB(destroy_xfer_dlist)(kept_local), "list");
+		must(LIB(destroy_xfer_dlist)(kept_remote), "list");
+	}
 	must(LIB(destroy_agent)(a), "end");
 	must(LIB(destroy_agent)(b), "end");
 	return 0;
