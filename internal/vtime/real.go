@@ -18,6 +18,10 @@ const (
 	// jitter is how late an event may run without stretching device time:
 	// what timers and the scheduler are late by.
 	jitter = 200 * time.Microsecond
+	// A wait looks again after minPause, then ever more seldom, as the wall
+	// clock's does.
+	minPause = 20 * time.Microsecond
+	maxPause = 200 * time.Microsecond
 )
 
 // realState is what the real pacer adds to a world.
@@ -200,7 +204,8 @@ func (w *World) sleepReal(ctx context.Context, d time.Duration) error {
 }
 
 // waitReal waits on the caller's goroutine; cond is asked there, without the
-// machine's lock, again after each event and each Notify.
+// machine's lock, again after each event and each Notify, and from time to time:
+// what it depends on may be no part of the machine.
 func (w *World) waitReal(ctx context.Context, c clock.Cond, deadline time.Duration) error {
 	if c != nil && c.Done() {
 		return nil
@@ -233,6 +238,14 @@ func (w *World) waitReal(ctx context.Context, c clock.Cond, deadline time.Durati
 }
 
 func (w *World) block(ctx context.Context, c clock.Cond, s *realWaiter) error {
+	var look <-chan time.Time
+	var timer *time.Timer
+	pause := minPause
+	if c != nil {
+		timer = time.NewTimer(pause)
+		defer timer.Stop()
+		look = timer.C
+	}
 	for {
 		expired := s.expired.Load() // before cond, which wins
 		if c != nil && c.Done() {
@@ -249,6 +262,9 @@ func (w *World) block(ctx context.Context, c clock.Cond, s *realWaiter) error {
 		}
 		select {
 		case <-s.wake:
+		case <-look:
+			pause = min(2*pause, maxPause)
+			timer.Reset(pause)
 		case <-ctx.Done():
 		case <-w.r.stop:
 		}

@@ -53,6 +53,13 @@ func TestRealWakesAfterEventsAndNotify(t *testing.T) {
 	require.NoError(t, w.WaitUntil(bg, clock.Func("told", told.Load), clock.Never))
 }
 
+func TestRealLooksAgainWithoutAnEvent(t *testing.T) {
+	w := real(t, 1)
+	start := time.Now()
+	later := clock.Func("later", func() bool { return time.Since(start) > 3*time.Millisecond })
+	require.NoError(t, w.WaitUntil(bg, later, w.Now()+time.Minute))
+}
+
 // Device time stands still while an event's work takes longer than its model,
 // and what was planned after it stays after it.
 func TestRealTimeStretchesInsteadOfRunningAhead(t *testing.T) {

@@ -135,7 +135,6 @@ func open(ctx context.Context, kind string, o Options) (*NIC, error) {
 		return nil, fmt.Errorf("nic: no kind %q", kind)
 	}
 	if err == nil {
-		n.pulse()
 		err = n.probe(ctx)
 	}
 	if err != nil {
@@ -208,30 +207,6 @@ func (n *NIC) Close() error {
 }
 
 func (n *NIC) onClose(fn func() error) { n.closers = append(n.closers, fn) }
-
-// pulse has waits on a simulated device's clock look again as time goes by: that
-// clock wakes them when the device does something, which a NIC's end is not.
-func (n *NIC) pulse() {
-	if n.o.Device.Info().Backend != "sim" {
-		return
-	}
-	ctx, stop := context.WithCancelCause(context.Background())
-	wall, clk := clock.Wall(), n.o.Device.Clock()
-	ended := make(chan struct{})
-	wall.Go("pulse of the NIC", func() {
-		defer close(ended)
-		for wall.Sleep(ctx, pulseEvery) == nil {
-			clk.Notify()
-		}
-	})
-	n.onClose(func() error {
-		stop(nil)
-		<-ended
-		return nil
-	})
-}
-
-const pulseEvery = 200 * time.Microsecond
 
 // probeLimit is how long the first prompt may take to come.
 const probeLimit = 20 * time.Second
