@@ -73,7 +73,8 @@ type Config struct {
 	RequireSeal bool
 
 	// ConnectTimeout is how long the addresses of a peer that UCX may connect to
-	// over TCP may all be silent before AddPeer refuses it; 0: 2 s.
+	// over TCP may all be silent before AddPeer refuses it, between one second
+	// and seven; 0: 2 s.
 	ConnectTimeout time.Duration
 
 	// Overlap, if not nil, is told of registered regions that share bytes. It

@@ -19,6 +19,9 @@ type listener struct {
 	a *Agent
 	l net.Listener
 
+	ctx context.Context // of what waits for others; ends with the listener
+	end context.CancelCauseFunc
+
 	mu      sync.Mutex
 	conns   map[net.Conn]struct{}
 	running int
@@ -37,6 +40,7 @@ func listen(a *Agent, port uint16) (*listener, error) {
 		return nil, err
 	}
 	s := &listener{a: a, l: l, conns: map[net.Conn]struct{}{}, running: 1}
+	s.ctx, s.end = context.WithCancelCause(context.Background())
 	a.clk.Go("listener of "+a.name, s.accept)
 	return s, nil
 }
@@ -100,7 +104,7 @@ func (s *listener) serve(conn net.Conn) error {
 		}
 		switch command {
 		case loadCommand:
-			if _, err := s.a.AddPeer(data); err != nil {
+			if _, err := s.a.AddPeerContext(s.ctx, data); err != nil {
 				s.refused(conn, err)
 			}
 		case sendCommand:
@@ -134,6 +138,7 @@ func (s *listener) refused(conn net.Conn, err error) {
 // close ends the listener and its connections, and waits for their goroutines.
 func (s *listener) close() {
 	_ = s.l.Close()
+	s.end(nixl.ErrClosed)
 	s.mu.Lock()
 	s.closed = true
 	for c := range s.conns {

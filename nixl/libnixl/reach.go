@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,8 +23,9 @@ import (
 // still hold up, a host that falls silent in between or one of several addresses
 // that UCX prefers, is bounded by fewer SYNs.
 //
-// UCX_TCP_CONN_NB=y, which makes it not block, would let a peer that is not there
-// look known and its transfers stay in flight until the kernel gives up.
+// UCX_TCP_CONN_NB=y makes it not block. It is not set here, since a peer that is
+// gone would look known then, and each post to it fail without a proof that its
+// memory is left alone.
 
 const (
 	connectTimeout = 2 * time.Second
@@ -34,9 +34,9 @@ const (
 	// UCX_, with commas between them. The environment goes before them
 	// (nixl::ucx::config::modify).
 	ucxSettings = "engine_config"
-	// synSetting is how often UCX lets the kernel repeat a SYN; after the last it
-	// waits once more. The waits are 1, 2 and 4 s, or since Linux 6.5 1 s each
-	// (tcp_syn_linear_timeouts).
+	// synSetting is how often UCX lets the kernel repeat a SYN. With two it gives up
+	// after 1 + 2 + 4 s, also where the first repeats come each second (since Linux
+	// 6.5, tcp_syn_linear_timeouts), as measured.
 	synSetting = "TCP_SYN_CNT"
 	synRepeats = 2
 )
@@ -84,26 +84,25 @@ func (own *ucxAddress) reachesByTCP(peer *ucxAddress) []netip.AddrPort {
 
 // answers returns nil when one of the addresses has answered, be it by a refusal,
 // or can not be asked; UCX then sees for itself. It is called without locks held.
+//
+// The kernel, not the clock, says when a host was silent for too long: where this
+// process is what is slow, an answer is late to be seen and still one.
 func (a *Agent) answers(ctx context.Context, op, peer string, to []netip.AddrPort) error {
 	if len(to) == 0 {
 		return nil
 	}
-	limit := a.cfg.ConnectTimeout
-	if limit == 0 {
-		limit = connectTimeout
-	}
 	begin := a.clk.Now()
 	silent := false
-	err := a.bounded(ctx, op, begin+limit, func(ctx context.Context) error {
+	_ = a.bounded(ctx, op, never, func(ctx context.Context) error {
 		silent = a.allSilent(ctx, to)
-		return context.Cause(ctx)
+		return nil
 	})
 	if !silent {
 		return nil
 	}
 	cause := nixl.ErrUnavailable
 	if ctx.Err() != nil {
-		cause = fmt.Errorf("%w: %w", cause, err)
+		cause = fmt.Errorf("%w: %w", cause, context.Cause(ctx))
 	}
 	return nixl.Refuse(op, peer, cause, "no answer over TCP from %v in %v", to, a.clk.Now()-begin)
 }
@@ -112,10 +111,17 @@ func (a *Agent) answers(ctx context.Context, op, peer string, to []netip.AddrPor
 func (a *Agent) allSilent(ctx context.Context, to []netip.AddrPort) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	limit := a.cfg.ConnectTimeout
+	if limit == 0 {
+		limit = connectTimeout
+	}
+	dialer := net.Dialer{Control: func(_, _ string, conn syscall.RawConn) (err error) {
+		return errors.Join(conn.Control(func(fd uintptr) { err = limitConnect(int(fd), limit) }), err)
+	}}
 	silent := make(chan bool, len(to))
 	for _, t := range to {
 		a.clk.Go("connect to "+t.String(), func() {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.String())
+			conn, err := dialer.DialContext(ctx, "tcp", t.String())
 			if err == nil {
 				_ = conn.Close()
 			}
@@ -134,6 +140,6 @@ func (a *Agent) allSilent(ctx context.Context, to []netip.AddrPort) bool {
 
 // silence reports whether an attempt to connect found nobody there.
 func silence(err error) bool {
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH)
 }

@@ -163,7 +163,7 @@ func TestSilentPeer(t *testing.T) {
 }
 
 func testSilentPeer(t *testing.T, transports string) {
-	p, ip := overEthernet(t, transports, Config{ConnectTimeout: 500 * time.Millisecond})
+	p, ip := overEthernet(t, transports, Config{ConnectTimeout: time.Millisecond})
 	to := silentPort(t, ip)
 	blob := stranger(t, p.b, "stranger", to.Port())
 	loads := p.s.count("load")
@@ -224,6 +224,25 @@ func testSilentPeer(t *testing.T, transports string) {
 	require.NoError(t, x.Close())
 	require.NoError(t, p.a.Close())
 	<-served
+}
+
+// An agent ends while its listener waits for a silent host.
+func TestCloseWhileAPeerIsSilent(t *testing.T) {
+	port := freePort(t)
+	var told []error
+	p, ip := overEthernet(t, "tcp,self", Config{
+		ConnectTimeout: 10 * patience, Listen: true, ListenPort: port.Port(),
+		Refused: func(_ netip.AddrPort, err error) { told = append(told, err) },
+	})
+	conn, err := net.Dial("tcp", port.String())
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, writeFrame(conn, loadCommand, stranger(t, p.b, "stranger", silentPort(t, ip).Port())))
+	clk := clock.Wall()
+	require.NoError(t, clk.Sleep(context.Background(), 50*time.Millisecond))
+	require.NoError(t, p.a.Close())
+	require.Less(t, clk.Now(), patience)
+	require.Empty(t, told)
 }
 
 // What the library is left to find out by itself takes seconds, not minutes.
