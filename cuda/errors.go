@@ -27,7 +27,9 @@ const (
 	ErrMapFailed         Code = 205 // memory can not be mapped
 	ErrPeerUnsupported   Code = 217 // the devices can not reach each other's memory
 	ErrInvalidPTX        Code = 218 // PTX that does not compile
+	ErrNVLink            Code = 220 // an NVLink error that could not be corrected; sticky
 	ErrUnsupportedPTX    Code = 222 // PTX of a newer version than the driver knows
+	ErrContained         Code = 226 // an exception that the device has contained, as of a peer's memory; sticky
 	ErrInvalidHandle     Code = 400 // no such stream, event, module or function
 	ErrIllegalState      Code = 401 // the thing is not in a state for the call
 	ErrNotFound          Code = 500 // no such symbol, kernel or allocation
@@ -47,8 +49,10 @@ const (
 	ErrInvalidAddrSpace  Code = 717 // an access to an address of another state space; sticky
 	ErrInvalidPC         Code = 718 // a kernel left its code; sticky
 	ErrLaunchFailed      Code = 719 // a kernel ended for a reason of no other code; sticky
+	ErrTensorLeak        Code = 721 // a kernel ended with tensor memory that it had not freed; sticky
 	ErrNotPermitted      Code = 800 // the call may not be made now, as during a capture
 	ErrNotSupported      Code = 801 // the device, driver or back end can not do it
+	ErrMPSTerminated     Code = 810 // the MPS server has ended this client; sticky
 	ErrStreamCapturing   Code = 900 // the call may not be made while the stream is captured
 	ErrCaptureInvalid    Code = 901 // an earlier call spoiled the capture of the stream
 	ErrCaptureMerge      Code = 902 // two captures would become one
@@ -58,6 +62,7 @@ const (
 	ErrCaptureImplicit   Code = 906 // the legacy default stream would depend on captured work
 	ErrCapturedEvent     Code = 907 // the event was last recorded in a capture
 	ErrCaptureThread     Code = 908 // the capture was begun by another thread
+	ErrExternalDevice    Code = 911 // a device outside of CUDA failed that work waited for; sticky
 	ErrUnknown           Code = 999 // an error inside the driver
 )
 
@@ -89,6 +94,11 @@ var codeNames = map[Code]string{
 	ErrCaptureImplicit:  "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
 	ErrCapturedEvent:    "CUDA_ERROR_CAPTURED_EVENT",
 	ErrCaptureThread:    "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
+	ErrNVLink:           "CUDA_ERROR_NVLINK_UNCORRECTABLE",
+	ErrContained:        "CUDA_ERROR_CONTAINED",
+	ErrTensorLeak:       "CUDA_ERROR_TENSOR_MEMORY_LEAK",
+	ErrMPSTerminated:    "CUDA_ERROR_MPS_CLIENT_TERMINATED",
+	ErrExternalDevice:   "CUDA_ERROR_EXTERNAL_DEVICE",
 	ErrUnknown:          "CUDA_ERROR_UNKNOWN",
 }
 
@@ -105,12 +115,15 @@ func (c Code) String() string {
 func (c Code) Error() string { return c.String() }
 
 // Sticky reports whether the code leaves the context unusable: every later
-// call returns it, and no memory of the context is reachable any more.
+// call returns it, and no memory of the context is reachable any more. These are
+// the codes of which CUDA's header says that the process or context is over, and
+// three of which it does not: [ErrECC] and [ErrNVLink], after which memory can not
+// be trusted, and [ErrContextDestroyed].
 func (c Code) Sticky() bool {
 	switch c {
-	case ErrECC, ErrIllegalAddress, ErrLaunchTimeout, ErrContextDestroyed, ErrAssert,
+	case ErrECC, ErrNVLink, ErrContained, ErrIllegalAddress, ErrLaunchTimeout, ErrContextDestroyed, ErrAssert,
 		ErrHardwareStack, ErrIllegalInstr, ErrMisaligned, ErrInvalidAddrSpace, ErrInvalidPC,
-		ErrLaunchFailed:
+		ErrLaunchFailed, ErrTensorLeak, ErrMPSTerminated, ErrExternalDevice:
 		return true
 	}
 	return false

@@ -20,10 +20,11 @@ func TestErrorsMatchTheirCode(t *testing.T) {
 }
 
 func TestStickyErrors(t *testing.T) {
+	apart := map[Code]bool{ErrECC: true, ErrNVLink: true, ErrContained: true, ErrTensorLeak: true, ErrMPSTerminated: true, ErrExternalDevice: true}
 	alive := map[Code]bool{ErrLaunchResources: true, ErrHostRegistered: true, ErrHostNotRegistered: true,
 		ErrPeerEnabled: true, ErrPeerNotEnabled: true}
 	for c := range codeNames {
-		want := c == ErrECC || c >= ErrIllegalAddress && c <= ErrLaunchFailed && !alive[c]
+		want := apart[c] || c >= ErrIllegalAddress && c <= ErrLaunchFailed && !alive[c]
 		require.Equal(t, want, c.Sticky(), c.String())
 		require.Equal(t, want, Sticky(fmt.Errorf("x: %w", &Error{Code: c})), c.String())
 	}
