@@ -8,7 +8,8 @@ type Agent interface {
 
 	// Register makes memory reachable for transfers: by this agent as local,
 	// by its peers as remote once they have its metadata. Regions that are
-	// registered already are counted, not registered twice.
+	// registered already, or inside one that is, are counted, not registered
+	// twice. Any other overlap is refused with [ErrOverlap].
 	Register(m MemoryType, regions []Descriptor) (Registration, error)
 
 	// Metadata returns the blob that a peer passes to AddPeer. It covers what

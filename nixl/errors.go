@@ -10,6 +10,7 @@ var (
 	ErrUnavailable   = errors.New("NIXL is not available")
 	ErrInvalid       = errors.New("invalid argument")
 	ErrNotRegistered = errors.New("memory is not registered")
+	ErrOverlap       = errors.New("memory overlaps a registered region and is not inside it")
 	ErrNoPeer        = errors.New("unknown peer")
 	ErrStalePeer     = errors.New("peer has restarted since")
 	ErrBusy          = errors.New("transfer in flight")

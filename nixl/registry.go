@@ -18,16 +18,19 @@ func (r Region) String() string { return fmt.Sprintf("%s %s", r.Type, r.Descript
 // End returns the address behind the region.
 func (r Region) End() uint64 { return r.Addr + r.Len }
 
-// Overlap reports two registered regions that share bytes without being equal.
-// That is allowed, and worth knowing: the bytes stay reachable until both are
-// closed.
+// Overlap reports a region that was registered inside another one. That is
+// allowed, and worth knowing: the bytes of both stay with the transport until
+// both are closed.
 type Overlap struct{ New, Old Region }
 
 func (o Overlap) String() string { return fmt.Sprintf("%s overlaps %s", o.New, o.Old) }
 
 // Registry keeps what an agent has registered, for implementations of [Agent].
-// A region is one entry however often it is registered, since transports
-// mishandle equal entries; it is counted, and leaves with its last owner. The
+// Transports look an address up among regions that they take to be apart:
+// equal ones they mishandle, of overlapping ones they may use any or find none.
+// So a region is one entry however often it is registered, one inside another is
+// only counted on that one (its container), and any other overlap is refused.
+// The transport keeps a container while it or a region inside has an owner. The
 // zero Registry is empty. The agent's lock guards it.
 type Registry struct {
 	entries []*Entry // by type, device, address, length
@@ -37,14 +40,26 @@ type Registry struct {
 // Entry is one registered region with its counts.
 type Entry struct {
 	Region   Region
-	Cookie   any // the implementation's own, such as a native handle
+	Cookie   any // the implementation's own, such as a native handle; that of a container counts
+	in       *Entry
+	holds    int // distinct regions inside
 	owners   int
 	inFlight int
 	poisoned int
 }
 
-// Registered reports whether the region still has an owner.
+// Registered reports whether the region still has an owner. A container without
+// one is in the Registry as long as there are regions inside.
 func (e *Entry) Registered() bool { return e.owners > 0 }
+
+// Container returns the entry that the transport has for the region: itself or
+// the one it lies in.
+func (e *Entry) Container() *Entry {
+	if e.in != nil {
+		return e.in
+	}
+	return e
+}
 
 // Begin counts a transfer that is in flight on the region; End undoes it.
 func (e *Entry) Begin() { e.inFlight++ }
@@ -64,41 +79,77 @@ func (e *Entry) Poisoned() int { return e.poisoned }
 
 // Added says what a registration changes for the transport.
 type Added struct {
-	New      []Descriptor // not registered before; each once
-	Overlaps []Overlap
+	New      []Descriptor // what it has to take in; each once
+	Overlaps []Overlap    // regions that were not registered before, inside another
 }
 
-// Add counts the regions in. On error nothing has changed.
+// Add counts the regions in. It is refused with [ErrOverlap] if one shares bytes
+// with a registered region without being equal to it or inside it. Among the
+// regions the order does not matter. On error nothing has changed.
 func (r *Registry) Add(m MemoryType, regions []Descriptor) (Added, error) {
 	if err := checkRegions(m, regions); err != nil {
 		return Added{}, err
 	}
+	// Containers first.
+	sorted := slices.SortedStableFunc(slices.Values(regions), func(a, b Descriptor) int { return cmp.Compare(b.Len, a.Len) })
 	var a Added
-	for _, d := range regions {
+	for k, d := range sorted {
 		region := Region{m, d}
 		i, found := r.search(region)
 		if found {
 			r.entries[i].owners++
 			continue
 		}
-		a.New = append(a.New, d)
-		a.Overlaps = r.overlaps(a.Overlaps, region, i)
-		r.entries = slices.Insert(r.entries, i, &Entry{Region: region, owners: 1})
-		r.reach = append(r.reach, 0)
-		r.measure(i)
+		e := &Entry{Region: region, owners: 1, in: r.container(region)}
+		if e.in != nil {
+			e.in.holds++
+			a.Overlaps = append(a.Overlaps, Overlap{region, e.in.Region})
+		} else if old := r.overlapped(region, i); old != nil {
+			r.give(m, sorted[:k])
+			r.prune(m, sorted[:k])
+			return Added{}, Refuse("register", "", ErrOverlap, "%s and %s", region, old.Region)
+		} else {
+			a.New = append(a.New, d)
+		}
+		r.insert(i, e)
 	}
 	return a, nil
 }
 
-// Remove counts the regions out and returns the entries that thereby lost
-// their last owner. It is refused, with nothing changed, with [ErrBusy] or
-// [ErrPoisoned] if one of those is in flight or poisoned.
-func (r *Registry) Remove(m MemoryType, regions []Descriptor) ([]*Entry, error) {
+// Learn adds a region that a peer told of, which may overlap others: other
+// bindings allow it. What is there already stays. A Registry is filled by Add or
+// by Learn.
+func (r *Registry) Learn(region Region) error {
+	if err := checkRegions(region.Type, []Descriptor{region.Descriptor}); err != nil {
+		return err
+	}
+	if i, found := r.search(region); !found {
+		r.insert(i, &Entry{Region: region, owners: 1})
+	}
+	return nil
+}
+
+func (r *Registry) insert(i int, e *Entry) {
+	r.entries = slices.Insert(r.entries, i, e)
+	r.reach = append(r.reach, 0)
+	r.measure(i)
+}
+
+// Removed says what the end of a registration changes.
+type Removed struct {
+	Closed bool     // a region lost its last owner
+	Gone   []*Entry // what the transport has to give back
+}
+
+// Remove counts the regions out. It is refused, with nothing changed, with
+// [ErrBusy] or [ErrPoisoned] if one that would lose its last owner is in flight
+// or poisoned.
+func (r *Registry) Remove(m MemoryType, regions []Descriptor) (Removed, error) {
 	for i, d := range regions {
 		e := r.Entry(Region{m, d})
 		if e == nil || e.owners == 0 {
 			r.restore(m, regions[:i])
-			return nil, Refuse("deregister", "", ErrNotRegistered, "%s", Region{m, d})
+			return Removed{}, Refuse("deregister", "", ErrNotRegistered, "%s", Region{m, d})
 		}
 		e.owners--
 	}
@@ -115,26 +166,50 @@ func (r *Registry) Remove(m MemoryType, regions []Descriptor) ([]*Entry, error) 
 		}
 		if cause != nil {
 			r.restore(m, regions)
-			return nil, Refuse("deregister", "", cause, "%s: %d in flight, %d not quiet", e.Region, e.inFlight, e.poisoned)
+			return Removed{}, Refuse("deregister", "", cause, "%s: %d in flight, %d not quiet", e.Region, e.inFlight, e.poisoned)
 		}
 	}
-	var gone []*Entry
-	for _, d := range regions {
-		i, found := r.search(Region{m, d})
-		if found && r.entries[i].owners == 0 {
-			gone = append(gone, r.entries[i])
-			r.entries = slices.Delete(r.entries, i, i+1)
-			r.reach = r.reach[:len(r.entries)]
-			r.measure(i)
-		}
-	}
-	return gone, nil
+	return r.prune(m, regions), nil
 }
 
 func (r *Registry) restore(m MemoryType, regions []Descriptor) {
 	for _, d := range regions {
 		r.Entry(Region{m, d}).owners++
 	}
+}
+
+// give undoes restore.
+func (r *Registry) give(m MemoryType, regions []Descriptor) {
+	for _, d := range regions {
+		r.Entry(Region{m, d}).owners--
+	}
+}
+
+// prune takes out those of the regions that have no owner any more.
+func (r *Registry) prune(m MemoryType, regions []Descriptor) (x Removed) {
+	for _, d := range regions {
+		e := r.Entry(Region{m, d})
+		if e == nil || e.owners > 0 {
+			continue
+		}
+		x.Closed = true
+		if e.in != nil {
+			r.drop(e)
+			e.in.holds--
+		}
+		if e = e.Container(); e.owners == 0 && e.holds == 0 {
+			r.drop(e)
+			x.Gone = append(x.Gone, e)
+		}
+	}
+	return x
+}
+
+func (r *Registry) drop(e *Entry) {
+	i, _ := r.search(e.Region)
+	r.entries = slices.Delete(r.entries, i, i+1)
+	r.reach = r.reach[:len(r.entries)]
+	r.measure(i)
 }
 
 // Quieted takes the poison out of every region: the transport that carried the
@@ -148,44 +223,60 @@ func (r *Registry) Quieted() {
 // Clear drops every region, whatever its counts: the transport is gone.
 func (r *Registry) Clear() {
 	for _, e := range r.entries {
-		e.owners, e.inFlight, e.poisoned = 0, 0, 0
+		e.owners, e.holds, e.inFlight, e.poisoned = 0, 0, 0, 0
 	}
 	r.entries, r.reach = nil, nil
 }
 
-// Find returns a region that holds all of d. Several regions beside each other
-// are not one: a transport addresses each through a key of its own.
+// Find returns a registered region that holds all of d. Several regions beside
+// each other are not one: a transport addresses each through a key of its own.
 func (r *Registry) Find(m MemoryType, d Descriptor) (*Entry, bool) {
 	if d.Len > math.MaxUint64-d.Addr {
 		return nil, false
 	}
 	end := d.Addr + d.Len
-	// The first entry that sorts behind everything that begins at d.Addr.
-	i, found := r.search(Region{m, Descriptor{Addr: d.Addr, Len: math.MaxUint64, Device: d.Device}})
-	if found {
-		i++
-	}
-	for i--; i >= 0; i-- {
+	for i := r.behind(Region{m, d}) - 1; i >= 0; i-- {
 		e := r.entries[i]
 		if e.Region.Type != m || e.Region.Device != d.Device || r.reach[i] < end {
 			return nil, false
 		}
-		if e.Region.End() >= end {
-			return e, true
+		for _, e := range [...]*Entry{e.Container(), e} {
+			if e.owners > 0 && e.Region.End() >= end {
+				return e, true
+			}
 		}
 	}
 	return nil, false
 }
 
-// Len returns the number of distinct regions.
-func (r *Registry) Len() int { return len(r.entries) }
+// Len returns the number of distinct registered regions.
+func (r *Registry) Len() (n int) {
+	for _, e := range r.entries {
+		if e.owners > 0 {
+			n++
+		}
+	}
+	return n
+}
 
-// Regions appends the distinct regions to dst, sorted.
+// Regions appends the distinct registered regions to dst, sorted.
 func (r *Registry) Regions(dst []Region) []Region {
 	for _, e := range r.entries {
-		dst = append(dst, e.Region)
+		if e.owners > 0 {
+			dst = append(dst, e.Region)
+		}
 	}
 	return dst
+}
+
+// Containers returns the entries that the transport has, sorted.
+func (r *Registry) Containers() (all []*Entry) {
+	for _, e := range r.entries {
+		if e.in == nil {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // Entry returns the entry of exactly that region, or nil.
@@ -206,6 +297,30 @@ func (r *Registry) search(region Region) (int, bool) {
 	})
 }
 
+// behind returns the place of the first entry that sorts behind everything which
+// begins where the region does.
+func (r *Registry) behind(region Region) int {
+	region.Len = math.MaxUint64
+	i, found := r.search(region)
+	if found {
+		i++
+	}
+	return i
+}
+
+// container returns the one that a new region lies in, if any. Containers share
+// no bytes, so it is that of the nearest entry.
+func (r *Registry) container(region Region) *Entry {
+	i := r.behind(region) - 1
+	if i < 0 || !sameSpace(r.entries[i].Region, region) {
+		return nil
+	}
+	if e := r.entries[i].Container(); e.Region.End() >= region.End() {
+		return e
+	}
+	return nil
+}
+
 // measure recomputes reach from i on, as far as entry i's address space goes.
 func (r *Registry) measure(i int) {
 	for ; i < len(r.entries); i++ {
@@ -217,18 +332,18 @@ func (r *Registry) measure(i int) {
 	}
 }
 
-// overlaps appends the entries that share bytes with a region that would be
-// inserted at i.
-func (r *Registry) overlaps(dst []Overlap, region Region, i int) []Overlap {
-	for j := i - 1; j >= 0 && sameSpace(r.entries[j].Region, region) && r.reach[j] > region.Addr; j-- {
-		if r.entries[j].Region.End() > region.Addr {
-			dst = append(dst, Overlap{region, r.entries[j].Region})
+// overlapped returns the first container that shares bytes with a region which
+// would be inserted at i and lies in none.
+func (r *Registry) overlapped(region Region, i int) *Entry {
+	if i > 0 && sameSpace(r.entries[i-1].Region, region) {
+		if e := r.entries[i-1].Container(); e.Region.End() > region.Addr {
+			return e
 		}
 	}
-	for j := i; j < len(r.entries) && sameSpace(r.entries[j].Region, region) && r.entries[j].Region.Addr < region.End(); j++ {
-		dst = append(dst, Overlap{region, r.entries[j].Region})
+	if i < len(r.entries) && sameSpace(r.entries[i].Region, region) && r.entries[i].Region.Addr < region.End() {
+		return r.entries[i].Container()
 	}
-	return dst
+	return nil
 }
 
 func sameSpace(a, b Region) bool { return a.Type == b.Type && a.Device == b.Device }

@@ -325,7 +325,8 @@ func (a *Agent) Metadata() ([]byte, error) {
 }
 
 // PartialMetadata returns a blob with these regions only, which must be
-// registered, and without connections: it adds to what a peer knows already.
+// registered, and without connections: it adds to what a peer knows already. For
+// one inside another it has the outer one.
 // Without regions it is a blob with connections only.
 func (a *Agent) PartialMetadata(m nixl.MemoryType, regions []nixl.Descriptor) ([]byte, error) {
 	const op = "partial metadata"
@@ -333,15 +334,23 @@ func (a *Agent) PartialMetadata(m nixl.MemoryType, regions []nixl.Descriptor) ([
 		return nil, err
 	}
 	defer a.leave()
+	if m > nixl.File {
+		return nil, nixl.Refuse(op, "", nixl.ErrInvalid, "%s", m)
+	}
+	held := make([]nixl.Descriptor, 0, len(regions)) // by the library
 	a.mu.Lock()
 	for _, d := range regions {
-		if e := a.registry.Entry(nixl.Region{Type: m, Descriptor: d}); e == nil || e.Cookie == nil {
+		e := a.registry.Entry(nixl.Region{Type: m, Descriptor: d})
+		if e == nil || !e.Registered() || e.Container().Cookie == nil {
 			a.mu.Unlock()
 			return nil, nixl.Refuse(op, "", nixl.ErrNotRegistered, "%s %s", m, d)
 		}
+		if c := e.Container().Region.Descriptor; c == d || !slices.Contains(held, c) {
+			held = append(held, c)
+		}
 	}
 	a.mu.Unlock()
-	b, s, err := a.d.partialMetadata(a.h, m, regions, nil)
+	b, s, err := a.d.partialMetadata(a.h, m, held, nil)
 	return seal(b), failed(op, "", s, err)
 }
 

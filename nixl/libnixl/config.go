@@ -77,8 +77,8 @@ type Config struct {
 	// and seven; 0: 2 s.
 	ConnectTimeout time.Duration
 
-	// Overlap, if not nil, is told of registered regions that share bytes. It
-	// is called by the goroutine that registers, without locks held.
+	// Overlap, if not nil, is told of regions registered inside another. It is
+	// called by the goroutine that registers, without locks held.
 	Overlap func(nixl.Overlap)
 
 	// Clock is what waits and deadlines are measured by; nil: the wall clock.

@@ -12,7 +12,8 @@
 //   - A failure does not tell whether memory is still being written. It is
 //     poisoned: it can not be deregistered, and [Agent.Poisoned] names it,
 //     until [Agent.Recover] or the end of the agent.
-//   - Equal registrations confuse it. Regions are counted and go down once.
+//   - Equal and overlapping registrations confuse it. Regions are counted and go
+//     down once, one inside another not at all, and any other overlap is refused.
 //   - It follows pointers in requests whose memory or peer is gone. Their
 //     native requests are released first; posting them is refused.
 //   - A blob is trusted, and UCX follows addresses and keys without bounds. What

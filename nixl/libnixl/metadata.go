@@ -165,10 +165,7 @@ func (m *Metadata) life() string {
 // registry returns the distinct regions as a registry.
 func (m *Metadata) registry() (r nixl.Registry, err error) {
 	for _, x := range m.Regions {
-		if r.Entry(x.Region) != nil {
-			continue // of a second backend
-		}
-		if _, err := r.Add(x.Type, []nixl.Descriptor{x.Descriptor}); err != nil {
+		if err := r.Learn(x.Region); err != nil {
 			return r, nixl.Refuse("metadata", m.Agent, nixl.ErrInvalid, "%v", err)
 		}
 	}

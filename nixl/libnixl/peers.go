@@ -208,10 +208,8 @@ func (a *Agent) extend(op string, m *Metadata, blob []byte) (nixl.Peer, error) {
 	defer a.mu.Unlock()
 	all := maps.Clone(was.keys)
 	for k, v := range keys {
-		if was.regions.Entry(k.region) == nil {
-			if _, err := was.regions.Add(k.region.Type, []nixl.Descriptor{k.region.Descriptor}); err != nil {
-				return nixl.Peer{}, err
-			}
+		if err := was.regions.Learn(k.region); err != nil {
+			return nixl.Peer{}, err
 		}
 		all[k] = v
 	}

@@ -100,7 +100,7 @@ func resolveSide(r *nixl.Registry, m nixl.MemoryType, all []nixl.Descriptor, ent
 			continue
 		}
 		e, ok := r.Find(m, d)
-		if !ok || entries != nil && e.Cookie == nil {
+		if !ok || entries != nil && e.Container().Cookie == nil {
 			return d, i, false
 		}
 		last = e.Region

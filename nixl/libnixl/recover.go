@@ -131,8 +131,8 @@ func (a *Agent) restart(configs []BackendConfig, old []*Backend) error {
 		a.backends[i] = old[i]
 	}
 	byType := map[nixl.MemoryType][]*nixl.Entry{}
-	for _, r := range a.registry.Regions(nil) {
-		byType[r.Type] = append(byType[r.Type], a.registry.Entry(r))
+	for _, e := range a.registry.Containers() {
+		byType[e.Region.Type] = append(byType[e.Region.Type], e)
 	}
 	a.mu.Unlock()
 	for _, m := range slices.Sorted(maps.Keys(byType)) {

@@ -16,13 +16,18 @@ type registration struct {
 
 // Register makes memory reachable. The bytes must stay where they are until
 // the registration is closed; memory of the Go heap must be kept alive, too.
+//
+// A region inside a registered one is counted on that one: the library keeps all
+// of the outer one, and peers reach it, until both are closed; [Config.Overlap]
+// is told. Any other overlap is refused with [nixl.ErrOverlap], since the library
+// would use either region, or find none.
 func (a *Agent) Register(m nixl.MemoryType, regions []nixl.Descriptor) (nixl.Registration, error) {
 	return a.RegisterNamed(m, regions, nil)
 }
 
 // RegisterNamed is Register for backends that want a name with each region: the
-// path of a file, the key of an object. A region that is registered already
-// keeps the name that it has.
+// path of a file, the key of an object. A region that is registered already, or
+// lies in one that is, keeps the name that it has.
 func (a *Agent) RegisterNamed(m nixl.MemoryType, regions []nixl.Descriptor, names []string) (nixl.Registration, error) {
 	r, overlaps, err := a.register("register", m, slices.Clone(regions), names)
 	if err != nil {
@@ -101,13 +106,13 @@ func (r *registration) Close() error {
 	}
 	defer a.leave()
 	a.mu.Lock()
-	gone, err := a.registry.Remove(r.m, r.regions)
+	removed, err := a.registry.Remove(r.m, r.regions)
 	a.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	r.closed = true // whatever follows: the library is asked once
-	if len(gone) == 0 {
+	if !removed.Closed {
 		return nil
 	}
 	a.dropRequests(func(t *Transfer) bool {
@@ -116,6 +121,10 @@ func (r *registration) Close() error {
 	a.dropLists(func(l *List) bool {
 		return slices.ContainsFunc(l.entries, func(e *nixl.Entry) bool { return !e.Registered() })
 	})
+	gone := removed.Gone
+	if len(gone) == 0 {
+		return nil
+	}
 	regions, blobs := make([]nixl.Descriptor, len(gone)), make([][]byte, len(gone))
 	for i, e := range gone {
 		regions[i], blobs[i] = e.Region.Descriptor, e.Cookie.(*entryData).blob

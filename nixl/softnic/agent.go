@@ -137,7 +137,7 @@ func (a *agent) AddPeer(blob []byte) (nixl.Peer, error) {
 	}
 	var regions nixl.Registry
 	for _, r := range m.regions {
-		if _, err := regions.Add(r.Type, []nixl.Descriptor{r.Descriptor}); err != nil {
+		if err := regions.Learn(r); err != nil {
 			return nixl.Peer{}, nixl.Refuse(op, m.name, nixl.ErrInvalid, "metadata: %v", err)
 		}
 	}

@@ -120,7 +120,7 @@ func (fl *flight) remoteMemory(s *segment) (Memory, error) {
 	if !ok {
 		return nil, fmt.Errorf("agent %s no longer has %s %s registered", fl.remote.name, fl.mem, d)
 	}
-	s.remoteMem, s.remoteVersion = e.Cookie.(Memory), fl.remote.version
+	s.remoteMem, s.remoteVersion = e.Container().Cookie.(Memory), fl.remote.version
 	return s.remoteMem, nil
 }
 

@@ -16,7 +16,7 @@ type Listener struct {
 	Landed   func(ChunkInfo)    // a chunk was written
 	Ended    func(EndedInfo)    // the initiator saw the end of a transfer
 	Notified func(NotifiedInfo) // a message arrived
-	Overlap  func(OverlapInfo)  // a registration overlaps another one
+	Overlap  func(OverlapInfo)  // a region was registered inside another one
 }
 
 // ChunkInfo is a run of bytes that moved.
@@ -64,7 +64,7 @@ func (n NotifiedInfo) String() string {
 	return fmt.Sprintf("%v %s to %s: message %q", n.At, n.From, n.To, n.Message)
 }
 
-// OverlapInfo is two registrations of one agent that share bytes.
+// OverlapInfo is a region that an agent registered inside another one.
 type OverlapInfo struct {
 	Agent string
 	nixl.Overlap

@@ -168,7 +168,7 @@ func TestForeignMemory(t *testing.T) {
 	g, err := x.f.NewAgent("g", softnic.NewHostMemory(4096), m)
 	require.NoError(t, err)
 	for _, d := range []nixl.Descriptor{{Addr: 1<<40 - 1, Len: 10}, {Addr: 1 << 40, Len: 64<<10 + 1}, {Addr: 5, Len: 5}} {
-		_, err = g.Register(nixl.VRAM, []nixl.Descriptor{{Addr: 1 << 40, Len: 16}, d})
+		_, err = g.Register(nixl.VRAM, []nixl.Descriptor{{Addr: 1<<40 + 64, Len: 16}, d})
 		require.ErrorIs(t, err, nixl.ErrInvalid)
 		require.ErrorContains(t, err, "agent g has no memory at VRAM")
 	}

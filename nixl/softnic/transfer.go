@@ -71,7 +71,7 @@ func (a *agent) NewTransfer(s nixl.Spec) (nixl.Transfer, error) {
 		}
 		t.segs[i] = segment{
 			local: l.Addr, remote: r.Addr, len: l.Len, device: r.Device,
-			entry: e, localMem: e.Cookie.(Memory),
+			entry: e, localMem: e.Container().Cookie.(Memory),
 		}
 	}
 	return t, nil
