@@ -42,6 +42,7 @@ type Agent struct {
 	selfName []byte // with a zero byte
 	peers    nixl.Peers
 	remotes  map[string]*remote
+	aliases  aliases
 	past     map[string]map[string]bool // lives of a name that others followed
 	registry nixl.Registry
 	inFlight int
@@ -70,8 +71,9 @@ type remote struct {
 	life    string
 	regions nixl.Registry
 	keys    map[keyOf]string
-	ucx     *ucxAddress // nil: none, or not known
-	name    []byte      // with a zero byte
+	ucx     *ucxAddress     // nil: none, or not known
+	reached map[string]bool // the backends that it has connections of
+	name    []byte          // with a zero byte
 }
 
 func zeroEnded(name string) []byte { return append([]byte(name), 0) }
@@ -375,7 +377,7 @@ func (a *Agent) Notify(p nixl.Peer, message []byte) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.d.notify(a.h, p.Name, message)
+	s, err := a.d.notify(a.h, a.aliases.of(p.Name), message)
 	if err == nil && s < 0 {
 		return a.classify(op, p, s)
 	}

@@ -16,6 +16,10 @@
 //     down once, one inside another not at all, and any other overlap is refused.
 //   - It follows pointers in requests whose memory or peer is gone. Their
 //     native requests are released first; posting them is refused.
+//   - A load that fails in the middle drops a peer with transfers in flight, and
+//     every later blob of its name is refused. What makes it fail is refused here
+//     first, sections without regions, which a registration that failed leaves, are
+//     taken out, and after a failure all the same the peer can be added again.
 //   - A blob is trusted, and UCX follows addresses and keys without bounds. What
 //     [Agent.AddPeer] gets is parsed here first ([ParseMetadata]): its form, its
 //     checksum if it has one, and without one the addresses and keys of UCX. See

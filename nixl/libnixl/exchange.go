@@ -321,7 +321,7 @@ func (a *Agent) Known(p nixl.Peer) (bool, error) {
 		return false, err
 	}
 	defer a.leave()
-	s, err := a.d.check(a.h, p.Name, nixl.DRAM, nil)
+	s, err := a.d.check(a.h, a.aliases.of(p.Name), nixl.DRAM, nil)
 	return s == statusOK, err
 }
 

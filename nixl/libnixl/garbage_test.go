@@ -93,15 +93,6 @@ func init() {
 	}
 }
 
-// renamed puts another name into a blob.
-func renamed(b []byte, name string) []byte {
-	const head = len("nixlSerDes|Agent")
-	n := int(binary.NativeEndian.Uint64(b[head:]))
-	out := append([]byte{}, b[:head]...)
-	out = binary.NativeEndian.AppendUint64(out, uint64(len(name)))
-	return append(append(out, name...), b[head+8+n:]...)
-}
-
 // damage changes a few bytes, or puts an absurd number somewhere.
 func damage(r *rand.Rand, b []byte) {
 	for range 1 + r.IntN(4) {

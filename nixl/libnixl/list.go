@@ -58,7 +58,7 @@ func (a *Agent) prepareList(op string, p nixl.Peer, m nixl.MemoryType, d []nixl.
 	if err != nil {
 		return nil, err
 	}
-	h, s, err := a.d.prepare(a.h, p.Name, m, d, nil)
+	h, s, err := a.d.prepare(a.h, a.aliases.of(p.Name), m, d, nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t.unpin(true)

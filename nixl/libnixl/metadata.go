@@ -19,6 +19,7 @@ type Metadata struct {
 	Connections []Connection // empty in a partial blob without them
 	Regions     []RemoteRegion
 	sealed      bool
+	blob        []byte // as the library can load it
 }
 
 // Sealed reports whether the blob carries a checksum, which those of this
@@ -56,8 +57,12 @@ func ParseMetadata(blob []byte) (*Metadata, error) {
 	return m, err
 }
 
-// offsets are places in a blob: the number of connections, and the first one.
-type offsets struct{ count, connections int }
+// offsets are places in a blob: the number of connections, the first one, the
+// number of sections, and the sections without regions, from where to where.
+type offsets struct {
+	count, connections, sections int
+	empty                        [][2]int
+}
 
 func parseMetadata(blob []byte) (*Metadata, offsets, error) {
 	r := fieldReader{rest: blob}
@@ -92,11 +97,16 @@ func parseMetadata(blob []byte) (*Metadata, offsets, error) {
 		r.fail("no memory section")
 	}
 	sections := r.count("nixlSecElms", maxBackends)
+	at.sections = len(blob) - len(r.rest) - 9
 	for range sections {
 		if r.err != nil {
 			break
 		}
+		begin, had := len(blob)-len(r.rest), len(m.Regions)
 		r.section(m)
+		if len(m.Regions) == had {
+			at.empty = append(at.empty, [2]int{begin, len(blob) - len(r.rest)})
+		}
 	}
 	if r.err == nil && len(r.rest) > 0 && trailer(blob, r.rest) {
 		m.sealed, r.rest = true, nil
@@ -107,6 +117,7 @@ func parseMetadata(blob []byte) (*Metadata, offsets, error) {
 	if r.err != nil {
 		return nil, at, nixl.Refuse("metadata", m.Agent, nixl.ErrInvalid, "%v", r.err)
 	}
+	m.blob = at.filled(blob)
 	return m, at, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/netip"
+	"strings"
 
 	"github.com/kvgate/kvgate/nixl"
 )
@@ -14,8 +15,10 @@ import (
 // A blob of the same life replaces what is known of the peer's memory. Where it
 // lacks regions that were known, or knows them under new keys, the library can
 // only forget the peer and learn it anew, so this is refused with
-// [nixl.ErrBusy] while transfers with it are in flight; its generation stays. A
-// blob of a life that another one followed is refused with [nixl.ErrStalePeer].
+// [nixl.ErrBusy] while transfers with it are in flight; its generation stays. So
+// is a blob without a checksum that adds regions: one that the library can not
+// load makes it drop the peer, and with a checksum that does not happen. A blob of
+// a life that another one followed is refused with [nixl.ErrStalePeer].
 // A partial blob without connections adds regions to a known peer.
 //
 // A blob that is not well formed, whose checksum does not hold, or whose UCX
@@ -60,9 +63,9 @@ func (a *Agent) AddPeerContext(ctx context.Context, metadata []byte) (nixl.Peer,
 		return nixl.Peer{}, err
 	}
 	if m.life() == "" {
-		return a.extend(op, m, metadata)
+		return a.extend(op, m)
 	}
-	return a.meet(op, m, ucx, regions, metadata)
+	return a.meet(op, m, ucx, regions)
 }
 
 // read reads the blob of a peer. It returns the addresses of which one has to
@@ -107,12 +110,22 @@ func (a *Agent) admit(op string, m *Metadata) (*ucxAddress, error) {
 	if a.cfg.RequireSeal && !m.sealed {
 		return nil, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the metadata has no checksum")
 	}
+	if strings.Contains(m.Agent, aliasMark) {
+		return nil, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the name has %q in it", aliasMark)
+	}
 	return a.checkUCX(op, m)
 }
 
 // meet handles a blob with connections. The caller holds peersMu.
-func (a *Agent) meet(op string, m *Metadata, ucx *ucxAddress, regions nixl.Registry, blob []byte) (nixl.Peer, error) {
+func (a *Agent) meet(op string, m *Metadata, ucx *ucxAddress, regions nixl.Registry) (nixl.Peer, error) {
 	life := m.life()
+	reached := map[string]bool{}
+	for _, c := range m.Connections {
+		reached[c.Backend] = true
+	}
+	if err := a.loadable(op, m, reached); err != nil {
+		return nixl.Peer{}, err
+	}
 	a.mu.Lock()
 	if a.past[m.Agent][life] {
 		a.mu.Unlock()
@@ -136,26 +149,27 @@ func (a *Agent) meet(op string, m *Metadata, ucx *ucxAddress, regions nixl.Regis
 		forget = true
 	}
 	anew := fresh || forget
-	if anew {
+	hidden := anew
+	if !anew && was.risks(m, keys) {
+		if busy > 0 {
+			a.mu.Unlock()
+			return nixl.Peer{}, refuseRisk(op, m.Agent, busy)
+		}
+		hidden = true
+	}
+	if hidden {
 		a.peers.Lost(p) // until the library has read the blob
 	}
 	a.mu.Unlock()
 	if forget {
 		a.forget(m.Agent)
 	}
-	name, s, err := a.d.load(a.h, blob)
-	if err == nil && s == statusOK && name != m.Agent {
-		err = nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "the library reads the name %q", name)
-	}
-	if err = failed(op, m.Agent, s, err); err != nil {
-		if anew {
-			a.forget(m.Agent) // the library may have read a part
-		}
+	if err := a.load(op, p, m, anew); err != nil {
 		return nixl.Peer{}, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if anew {
+	if hidden {
 		a.peers.Found(p)
 	}
 	if fresh && was != nil && was.peer == old && was.life != "" && was.life != life {
@@ -164,7 +178,7 @@ func (a *Agent) meet(op string, m *Metadata, ucx *ucxAddress, regions nixl.Regis
 		}
 		a.past[m.Agent][was.life] = true
 	}
-	a.remotes[m.Agent] = &remote{peer: p, life: life, regions: regions, keys: keys, ucx: ucx, name: zeroEnded(m.Agent)}
+	a.remotes[m.Agent] = &remote{peer: p, life: life, regions: regions, keys: keys, ucx: ucx, reached: reached, name: zeroEnded(a.aliases.of(m.Agent))}
 	return p, nil
 }
 
@@ -180,7 +194,7 @@ func (r *remote) covers(keys map[keyOf]string) bool {
 }
 
 // extend handles a partial blob.
-func (a *Agent) extend(op string, m *Metadata, blob []byte) (nixl.Peer, error) {
+func (a *Agent) extend(op string, m *Metadata) (nixl.Peer, error) {
 	a.mu.Lock()
 	p, known, _ := a.peers.Current(m.Agent)
 	was := a.remotes[m.Agent]
@@ -194,18 +208,24 @@ func (a *Agent) extend(op string, m *Metadata, blob []byte) (nixl.Peer, error) {
 			return nixl.Peer{}, nixl.Refuse(op, m.Agent, nixl.ErrInvalid, "%s has another key now: the whole metadata is needed", k.region)
 		}
 	}
-	_, s, err := a.d.load(a.h, blob)
-	if err = failed(op, m.Agent, s, err); err != nil {
-		// The library forgets a peer whose blob it could not read to its end.
-		if gone, err := a.d.check(a.h, m.Agent, nixl.DRAM, nil); err == nil && gone != statusOK {
-			a.mu.Lock()
-			a.peers.Lost(p)
+	if err := a.loadable(op, m, was.reached); err != nil {
+		return nixl.Peer{}, err
+	}
+	a.mu.Lock()
+	if _, _, busy := a.peers.Current(m.Agent); was.risks(m, keys) {
+		if busy > 0 {
 			a.mu.Unlock()
+			return nixl.Peer{}, refuseRisk(op, m.Agent, busy)
 		}
+		a.peers.Lost(p) // until the library has read the blob
+	}
+	a.mu.Unlock()
+	if err := a.load(op, p, m, false); err != nil {
 		return nixl.Peer{}, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.peers.Found(p)
 	all := maps.Clone(was.keys)
 	for k, v := range keys {
 		if err := was.regions.Learn(k.region); err != nil {
@@ -224,7 +244,7 @@ func (a *Agent) forget(name string) {
 	a.dropLists(func(l *List) bool { return l.peer.Name == name })
 	a.dropViews(name)
 	// It says "not found" where it has dropped the peer already.
-	_, _ = a.d.invalidate(a.h, name)
+	_, _ = a.d.invalidate(a.h, a.aliases.of(name))
 }
 
 // RemovePeer forgets a peer and closes the connection to it. The peer is not
@@ -266,7 +286,7 @@ func (a *Agent) Connect(p nixl.Peer) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.d.connect(a.h, p.Name, nil)
+	s, err := a.d.connect(a.h, a.aliases.of(p.Name), nil)
 	if err == nil && s < 0 {
 		return a.classify(op, p, s)
 	}

@@ -114,7 +114,7 @@ func resolveSide(r *nixl.Registry, m nixl.MemoryType, all []nixl.Descriptor, ent
 // vanished reports whether the library has dropped the peer by itself, and
 // takes note of it.
 func (a *Agent) vanished(p nixl.Peer) bool {
-	s, err := a.d.check(a.h, p.Name, nixl.DRAM, nil)
+	s, err := a.d.check(a.h, a.aliases.of(p.Name), nixl.DRAM, nil)
 	if err != nil || s == statusOK {
 		return false
 	}

@@ -71,6 +71,7 @@ func (a *Agent) Recover(p nixl.Peer) error {
 		t.ended(op)
 	}
 	a.registry.Quieted()
+	a.aliases.clear()
 	a.restarts++
 	a.mu.Unlock()
 	if err = a.restart(configs, old); err == nil {

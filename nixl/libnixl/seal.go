@@ -22,6 +22,7 @@ func seal(blob []byte) []byte {
 	if err != nil || m.sealed {
 		return blob // not as known: it is the receiver's to judge
 	}
+	blob = m.blob // sections that go stand behind the connections
 	if len(m.Connections) == 0 {
 		sum := sha256.Sum256(blob)
 		return append(append(bytes.Clone(blob), sealName...), sum[:]...)

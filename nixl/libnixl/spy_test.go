@@ -21,6 +21,7 @@ type spy struct {
 	onCreateAgent  func() (status, bool)
 	onRelease      func() (status, bool)
 	onCreate       func() // before a request is made
+	onLoad         func(a handle, blob []byte) (string, status, error)
 }
 
 // spied makes an agent whose library is watched.
@@ -130,5 +131,8 @@ func once(st status) func() (status, bool) {
 
 func (s *spy) load(a handle, blob []byte) (string, status, error) {
 	s.note("load", 1)
+	if s.onLoad != nil {
+		return s.onLoad(a, blob)
+	}
 	return s.driver.load(a, blob)
 }

@@ -298,7 +298,7 @@ func (t *Transfer) told(op string) (s nixl.Status, err error, told bool) {
 
 // tell sends the notification of a transfer whose bytes have all arrived.
 func (t *Transfer) tell(op string) error {
-	s, err := t.a.d.notify(t.a.h, t.spec.Peer.Name, t.spec.Notification)
+	s, err := t.a.d.notify(t.a.h, t.a.aliases.of(t.spec.Peer.Name), t.spec.Notification)
 	if err == nil && s < 0 {
 		return t.a.classify(op+": notification", t.spec.Peer, s)
 	}

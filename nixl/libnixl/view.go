@@ -67,6 +67,10 @@ func (a *Agent) RemoteView(m nixl.MemoryType, d []RemoteDescriptor) (*View, erro
 		}
 	}
 	a.mu.Unlock()
+	d = slices.Clone(d)
+	for i := range d {
+		d[i].Peer = a.aliases.of(d[i].Peer)
+	}
 	h, s, err := a.d.viewRemote(a.h, m, d, nil)
 	return a.view(op, h, s, err, peers)
 }
