@@ -181,7 +181,8 @@ type Device interface {
 	// FreePinned frees what AllocPinned returned; the caller sees to it that no
 	// work uses it any more.
 	FreePinned(b PinnedBuffer) error
-	// AllocRange returns the allocation that p lies in.
+	// AllocRange returns the allocation that p lies in; where memory was mapped piece
+	// by piece (cuMemMap), the piece: see [Extent].
 	AllocRange(p DevicePtr) (base DevicePtr, size uint64, err error)
 	// Read and Write copy between Go memory and device memory and return when
 	// that is done. They run on a stream of their own and are not ordered with

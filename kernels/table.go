@@ -26,7 +26,8 @@ type Table struct {
 }
 
 // NewTable checks a segment table, finds each segment inside one allocation of
-// the device from its first block to its last, and uploads it.
+// the device, or memory that was mapped without a hole ([cuda.Extent]), from its
+// first block to its last, and uploads it.
 //
 // The error wraps [layout.ErrTable] when the table makes no sense or when a
 // segment leaves its allocation, and names segment and block.
@@ -81,7 +82,7 @@ func checkAllocations(dev cuda.Device, t *layout.Table) error {
 		if from >= base && to <= end {
 			continue
 		}
-		p, size, err := dev.AllocRange(cuda.DevicePtr(from))
+		p, size, err := cuda.Extent(dev, cuda.DevicePtr(from), to-from)
 		if err != nil {
 			return fmt.Errorf("kernels: pool %d: segment %d: block 0 at %#x: %w: %w",
 				t.Pool, i, from, err, layout.ErrTable)

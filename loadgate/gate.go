@@ -222,7 +222,7 @@ func (g *Gate) check(i int, p *pool) error {
 	if p.where.Overlapping() {
 		return fmt.Errorf("loadgate: pool %d (%s): pages overlap, so that a template gives bytes two values: %w", i, p.Name, core.ErrInvalid)
 	}
-	base, size, err := g.reg.Device().AllocRange(p.Template)
+	base, size, err := cuda.Extent(g.reg.Device(), p.Template, p.Table.Bytes())
 	if err != nil {
 		return fmt.Errorf("loadgate: pool %d (%s): template: %w", i, p.Name, err)
 	}

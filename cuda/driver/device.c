@@ -119,14 +119,7 @@ kvg_result kvg_range_of(kvg_device *d, uint64_t ptr, uint64_t *base, uint64_t *s
 // One side is staging memory, which needs no check.
 kvg_result kvg_copy(kvg_device *d, uint64_t dst, uint64_t src, uint64_t n, int to_device) {
 	WITHIN(d, {
-		uint64_t base = 0;
-		uint64_t size = 0;
-		uint64_t at = to_device ? dst : src;
-		int what[2] = {11, 12};
-		void *where[2] = {&base, &size};
-		r = kvg_from(d->t.cuPointerGetAttributes(2, what, where, at));
-		if (r.why == KVG_OK && (!base || at < base || at - base > size || n > size - (at - base)))
-			r = kvg_refuse(to_device ? KVG_BAD_DESTINATION : KVG_BAD_SOURCE);
+		r = to_device ? kvg_covered(d, dst, n, KVG_BAD_DESTINATION) : kvg_covered(d, src, n, KVG_BAD_SOURCE);
 		if (r.why == KVG_OK) r = kvg_from(d->t.cuMemcpyAsync(dst, src, n, d->copies));
 		if (r.why == KVG_OK) r = kvg_from(d->t.cuStreamSynchronize(d->copies));
 	});

@@ -28,7 +28,7 @@ typedef struct {
 	int mode;
 } kvg_scope;
 
-int kvg_in_one_allocation(kvg_device *d, uint64_t addr, uint64_t n);
+kvg_result kvg_covered(kvg_device *d, uint64_t addr, uint64_t n, int why);
 int kvg_pinned_has(kvg_device *d, uint64_t addr, uint64_t size);
 
 // The thread's mode is made CU_STREAM_CAPTURE_MODE_RELAXED: a capture that

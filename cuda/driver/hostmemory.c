@@ -47,7 +47,7 @@ kvg_result kvg_copy_in(kvg_device *d, uint64_t stream_handle, uint64_t dst, cons
 	WITHIN(d, {
 		CUstream s;
 		r = stream_of(d, stream_handle, &s);
-		if (r.why == KVG_OK && n && !kvg_in_one_allocation(d, dst, n)) r = kvg_refuse(KVG_BAD_DESTINATION);
+		if (r.why == KVG_OK && n) r = kvg_covered(d, dst, n, KVG_BAD_DESTINATION);
 		if (r.why == KVG_OK && n && (known(d, (uint64_t)src) || known(d, (uint64_t)src + n - 1))) r = kvg_refuse(KVG_NOT_PAGEABLE);
 		if (r.why == KVG_OK && n) r = kvg_from(d->t.cuMemcpyHtoDAsync_v2(dst, src, n, s));
 		if (r.why == KVG_OK && n && wait) r = kvg_from(d->t.cuStreamSynchronize(s));
@@ -60,7 +60,7 @@ kvg_result kvg_copy_out(kvg_device *d, uint64_t stream_handle, void *dst, uint64
 	WITHIN(d, {
 		CUstream s;
 		r = stream_of(d, stream_handle, &s);
-		if (r.why == KVG_OK && n && !kvg_in_one_allocation(d, src, n)) r = kvg_refuse(KVG_BAD_SOURCE);
+		if (r.why == KVG_OK && n) r = kvg_covered(d, src, n, KVG_BAD_SOURCE);
 		if (r.why == KVG_OK && n && (known(d, (uint64_t)dst) || known(d, (uint64_t)dst + n - 1))) r = kvg_refuse(KVG_NOT_PAGEABLE);
 		if (r.why == KVG_OK && n) r = kvg_from(d->t.cuMemcpyDtoHAsync_v2(dst, src, n, s));
 		if (r.why == KVG_OK && n) r = kvg_from(d->t.cuStreamSynchronize(s));

@@ -21,7 +21,7 @@ import (
 // clears any number of them, and the gate does not use it.
 //
 // It returns [cuda.ErrInvalidValue] where dst or pitch is no multiple of 4, rows
-// overlap, or they do not lie in one allocation, and [cuda.ErrNotSupported]
+// overlap, or not all of them are memory of the driver's, and [cuda.ErrNotSupported]
 // where the driver lacks cuMemsetD2D32Async. No rows, or no words, are no fill.
 func (d *Device) FillRows(s cuda.Stream, dst cuda.DevicePtr, pitch uint64, v uint32, width, rows uint64) error {
 	const op = "fill rows"

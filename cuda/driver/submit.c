@@ -10,14 +10,24 @@ enum {
 enum { MAX_ARGS = 4096 }; // cuda.MaxArgBytes
 enum { WAIT_FLUSH = 1 };  // cuda.WaitFlush
 
-// kvg_in_one_allocation reports whether n bytes at addr are. The driver itself takes
-// an address that it does not know for pageable host memory, and goes there.
-int kvg_in_one_allocation(kvg_device *d, uint64_t addr, uint64_t n) {
-	uint64_t base = 0, size = 0;
-	int what[2] = {11, 12}; // CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, RANGE_SIZE
-	void *where[2] = {&base, &size};
-	if (d->t.cuPointerGetAttributes(2, what, where, addr)) return 0;
-	return base && addr >= base && addr - base <= size && n <= size - (addr - base);
+// kvg_covered refuses, with why, n bytes at addr that are not memory of the driver's, one
+// allocation or ranges that adjoin: where memory was mapped with cuMemMap the
+// attributes name what one call has mapped. The driver itself takes an address that
+// it does not know for pageable host memory, and goes there.
+kvg_result kvg_covered(kvg_device *d, uint64_t addr, uint64_t n, int why) {
+	for (;;) {
+		uint64_t base = 0, size = 0;
+		int what[2] = {11, 12}; // CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, RANGE_SIZE
+		void *where[2] = {&base, &size};
+		kvg_result r = kvg_from(d->t.cuPointerGetAttributes(2, what, where, addr));
+		if (r.why != KVG_OK) return r;
+		if (!base || addr < base || addr - base >= size) return kvg_refuse(why);
+		uint64_t left = size - (addr - base);
+		if (n <= left) return r;
+		n -= left;
+		addr += left;
+		if (!addr) return kvg_refuse(why); // the end of addresses
+	}
 }
 
 static kvg_result launch(kvg_device *d, const kvg_command *c, CUstream s, uint8_t *arena, uint64_t arena_len) {
@@ -34,9 +44,9 @@ static kvg_result launch(kvg_device *d, const kvg_command *c, CUstream s, uint8_
 
 static kvg_result copy(kvg_device *d, const kvg_command *c, CUstream s) {
 	if (!c->c) return kvg_refuse(KVG_OK);
-	if (!kvg_in_one_allocation(d, c->b, c->c)) return kvg_refuse(KVG_BAD_SOURCE);
-	if (!kvg_in_one_allocation(d, c->a, c->c)) return kvg_refuse(KVG_BAD_DESTINATION);
-	return kvg_from(d->t.cuMemcpyAsync(c->a, c->b, c->c, s));
+	kvg_result r = kvg_covered(d, c->b, c->c, KVG_BAD_SOURCE);
+	if (r.why == KVG_OK) r = kvg_covered(d, c->a, c->c, KVG_BAD_DESTINATION);
+	return r.why == KVG_OK ? kvg_from(d->t.cuMemcpyAsync(c->a, c->b, c->c, s)) : r;
 }
 
 static kvg_result fill(kvg_device *d, const kvg_command *c, CUstream s) {
@@ -45,7 +55,9 @@ static kvg_result fill(kvg_device *d, const kvg_command *c, CUstream s) {
 	if (c->a % size) return kvg_refuse(KVG_MISALIGNED);
 	if (c->b >> (8 * size)) return kvg_refuse(KVG_BAD_VALUE);
 	if (!c->c) return kvg_refuse(KVG_OK);
-	if (c->c > (uint64_t)1 << 60 || !kvg_in_one_allocation(d, c->a, c->c * size)) return kvg_refuse(KVG_BAD_DESTINATION);
+	if (c->c > (uint64_t)1 << 60) return kvg_refuse(KVG_BAD_DESTINATION);
+	kvg_result r = kvg_covered(d, c->a, c->c * size, KVG_BAD_DESTINATION);
+	if (r.why != KVG_OK) return r;
 	switch (c->flags) {
 	case 0: return kvg_from(d->t.cuMemsetD8Async(c->a, c->b, c->c, s));
 	case 1: return kvg_from(d->t.cuMemsetD16Async(c->a, c->b, c->c, s));
@@ -60,7 +72,8 @@ static kvg_result word(kvg_device *d, const kvg_command *c, CUstream s) {
 	if (c->flags & ~WAIT_FLUSH || (write && c->flags)) return kvg_refuse(KVG_BAD_WORD_FLAGS);
 	if (c->flags && !d->can_flush) return kvg_refuse(KVG_NO_FLUSH);
 	if (c->a % 4) return kvg_refuse(KVG_MISALIGNED);
-	if (!kvg_in_one_allocation(d, c->a, 4)) return kvg_refuse(write ? KVG_BAD_DESTINATION : KVG_BAD_SOURCE);
+	kvg_result r = kvg_covered(d, c->a, 4, write ? KVG_BAD_DESTINATION : KVG_BAD_SOURCE);
+	if (r.why != KVG_OK) return r;
 	if (write) return kvg_from(d->t.cuStreamWriteValue32_v2(s, c->a, c->b, 0));
 	// CU_STREAM_WAIT_VALUE_GEQ, which is cyclic, and CU_STREAM_WAIT_VALUE_FLUSH
 	return kvg_from(d->t.cuStreamWaitValue32_v2(s, c->a, c->b, c->flags ? 1u << 30 : 0));

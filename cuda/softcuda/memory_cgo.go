@@ -229,11 +229,12 @@ func doMemGetAddressRangeV2(base *C.CUdeviceptr, size *C.size_t, p C.CUdeviceptr
 	if !ok {
 		return fail(cuda.ErrNotFound)
 	}
+	from, n := a.segment(uint64(p))
 	if base != nil {
-		*base = C.CUdeviceptr(a.base)
+		*base = C.CUdeviceptr(from)
 	}
 	if size != nil {
-		*size = C.size_t(a.size)
+		*size = C.size_t(n)
 	}
 	return 0
 }
@@ -313,9 +314,11 @@ func pointerAttribute(value unsafe.Pointer, attribute int, p uint64, a allocatio
 			set32(uint32(c.device.ordinal))
 		}
 	case 11: // range
-		set64(a.base)
+		from, _ := a.segment(p)
+		set64(from)
 	case 12:
-		set64(a.size)
+		_, n := a.segment(p)
+		set64(n)
 	case 13: // mapped
 		*(*uint8)(value) = 0
 		if c != nil {

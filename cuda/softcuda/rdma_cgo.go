@@ -26,9 +26,23 @@ func (m *memory) change(p uint64, fn func(*allocation)) bool {
 	return true
 }
 
+// segmentBytes is the granularity that drivers ask for where memory is mapped.
+const segmentBytes = 2 << 20
+
+// segment returns the range that attributes of p name: the allocation, or what
+// one cuMemMap mapped of it.
+func (a allocation) segment(p uint64) (base, size uint64) {
+	if !a.virtual {
+		return a.base, a.size
+	}
+	off := (p - a.base) / segmentBytes * segmentBytes
+	return a.base + off, min(segmentBytes, a.size-off)
+}
+
 // MakeVirtual makes the allocation that p lies in be as if it came from the
-// virtual memory functions (cuMemCreate, cuMemMap), as far as the rules for
-// NICs differ: it has no attribute for blocking copies and fills.
+// virtual memory functions (cuMemCreate, cuMemMap), as far as they show: it has no
+// attribute for blocking copies and fills, and what is asked after the range of an
+// address answers with the segment of 2 MiB that was mapped there.
 func (d *Device) MakeVirtual(p cuda.DevicePtr) error {
 	if !d.memory.change(uint64(p), func(a *allocation) { a.virtual = true }) {
 		return fmt.Errorf("cuda/softcuda: %#x: no allocation of device %d: %w", uint64(p), d.ordinal, cuda.ErrNotFound)

@@ -107,13 +107,13 @@ func (d *Device) AllocPinned(size uint64, o cuda.AllocOptions) (cuda.PinnedBuffe
 // FreePinned forgets what AllocPinned returned.
 func (d *Device) FreePinned(b cuda.PinnedBuffer) error { return d.memory.free(b.Device, true) }
 
-// AllocRange returns the allocation that p lies in.
+// AllocRange returns the allocation that p lies in, or [cuda.ErrNotFound].
 func (d *Device) AllocRange(p cuda.DevicePtr) (cuda.DevicePtr, uint64, error) {
 	d.memory.mu.Lock()
 	defer d.memory.mu.Unlock()
 	i := d.memory.find(p)
 	if i < 0 {
-		return 0, 0, &cuda.Error{Code: cuda.ErrInvalidValue, Op: "alloc range", Detail: fmt.Sprintf("%#x", uint64(p))}
+		return 0, 0, &cuda.Error{Code: cuda.ErrNotFound, Op: "alloc range", Detail: fmt.Sprintf("%#x", uint64(p))}
 	}
 	e := d.memory.blocks[i]
 	return cuda.DevicePtr(e.base), e.size, nil

@@ -72,7 +72,7 @@ func TestAllocations(t *testing.T) {
 	require.Equal(t, p, base)
 	require.Equal(t, uint64(600), size)
 	_, _, err = d.AllocRange(p + 600)
-	require.ErrorIs(t, err, cuda.ErrInvalidValue)
+	require.ErrorIs(t, err, cuda.ErrNotFound)
 	require.NoError(t, d.Free(p))
 	require.Error(t, d.Free(p))
 	require.Zero(t, d.LiveBytes())
