@@ -26,6 +26,8 @@ type Peers interface {
 	DisableAccess(other Device) error
 	// ImportEvent returns a handle on this device of an event of other, to be waited
 	// for and asked after, but not recorded. It follows the event's records. Who
-	// imports it destroys it, and keeps the event until then.
+	// imports it destroys it, and keeps the event until then. When other dies,
+	// Poll and SyncEvent of the handle return [ErrInvalidContext], which names
+	// other, and this device lives on.
 	ImportEvent(other Device, e Event) (Event, error)
 }

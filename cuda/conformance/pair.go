@@ -58,6 +58,7 @@ var pairBehaviours = map[string]PairBehaviour{
 	"pair: an error of one leaves the other alone":      testPeerSticky,
 	"pair: one is closed, and the other goes on":        testPeerClosed,
 	"pair: a wait for one that dies ends with an error": testPeerDies,
+	"pair: who asks after one that died lives on":       testPeerAsks,
 	"pair: words in pinned memory are both's":           testPeerWord,
 }
 

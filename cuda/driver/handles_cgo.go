@@ -25,7 +25,8 @@ type entry struct {
 	raw     uint64
 	gen     uint32
 	foreign bool
-	sleep   bool // of an event: who synchronises with it gives the processor away
+	sleep   bool    // of an event: who synchronises with it gives the processor away
+	from    *Device // of an imported event
 }
 
 // own returns the driver's handles of what this device has made.
@@ -65,7 +66,7 @@ func (d *Device) add(kind int, raw uint64, foreign bool, params int32) (uint64, 
 	e := &h.entries[i]
 	e.gen = e.gen%maxGeneration + 1
 	e.handle = uint64(kind)<<56 | uint64(e.gen)<<32 | d.number<<C.KVG_INDEX_BITS | uint64(i)
-	e.raw, e.foreign, e.sleep = raw, foreign, false
+	e.raw, e.foreign, e.sleep, e.from = raw, foreign, false, nil
 	flags := 0
 	if foreign {
 		flags = C.KVG_FOREIGN
@@ -108,7 +109,7 @@ func (d *Device) takeLocked(kind int, handle uint64) (entry, bool) {
 	}
 	C.kvg_entry_drop(d.c, C.uint64_t(handle))
 	i := index(handle)
-	h.entries[i].handle = 0
+	h.entries[i].handle, h.entries[i].from = 0, nil
 	h.free = append(h.free, i)
 	return e, true
 }

@@ -97,5 +97,32 @@ func (d *Device) ImportEvent(other cuda.Device, e cuda.Event) (cuda.Event, error
 		return 0, badHandle(op, "event", uint64(e))
 	}
 	h, err := d.add(C.KVG_EVENT, raw.raw, true, 0)
-	return cuda.Event(h), err
+	if err != nil {
+		return 0, err
+	}
+	d.mu.Lock()
+	d.handles[C.KVG_EVENT].entries[index(h)].from = x
+	d.mu.Unlock()
+	return cuda.Event(h), nil
+}
+
+// failEvent is fail for a question after an event. A sticky result for one that was
+// imported is of the device that it was imported from, unless this one's context
+// gives it as well.
+func (d *Device) failEvent(op string, r C.kvg_result, ev cuda.Event, detail string) error {
+	e, ok := d.find(C.KVG_EVENT, uint64(ev))
+	code := cuda.Code(r.code)
+	if r.why != C.KVG_DRIVER || !code.Sticky() || !ok || e.from == nil {
+		return d.fail(op, r, detail)
+	}
+	own, err := d.takeEvent(op)
+	if err != nil {
+		return err
+	}
+	defer d.giveEvent(own)
+	if r := C.kvg_query(d.c, own); r.why != C.KVG_OK && cuda.Code(r.code) != cuda.ErrNotReady {
+		return d.fail(op, r, detail)
+	}
+	return &cuda.Error{Code: cuda.ErrInvalidContext, Op: op,
+		Detail: fmt.Sprintf("%s: it is of device %d, %s, which is dead: %s", detail, e.from.device, e.from.info.Name, code)}
 }

@@ -98,5 +98,5 @@ func (d *Device) Poll(marks []cuda.Mark) error {
 		return nil
 	}
 	m := marks[rs.index]
-	return d.fail(op, rs.r, fmt.Sprintf("mark %d (event %#x, word %#x)", rs.index, uint64(m.Event), uint64(m.Word)))
+	return d.failEvent(op, rs.r, m.Event, fmt.Sprintf("mark %d (event %#x, word %#x)", rs.index, uint64(m.Event), uint64(m.Word)))
 }

@@ -107,7 +107,7 @@ func (d *Device) SyncEvent(ctx context.Context, ev cuda.Event) error {
 		case r.why == C.KVG_OK:
 			return nil
 		case r.why != C.KVG_DRIVER || cuda.Code(r.code) != cuda.ErrNotReady:
-			return d.fail(op, r, fmt.Sprintf("event %#x", uint64(ev)))
+			return d.failEvent(op, r, ev, fmt.Sprintf("event %#x", uint64(ev)))
 		case d.closed.Load():
 			return fmt.Errorf("cuda/driver: %s: %w", op, cuda.ErrClosed)
 		case ctx.Err() != nil:

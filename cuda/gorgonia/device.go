@@ -41,7 +41,7 @@ type Device struct {
 	functions map[cuda.Function]*function
 	memory    map[cuda.DevicePtr]bool
 	managed   map[cuda.DevicePtr]bool
-	imported  map[cuda.Event]bool // of other devices
+	imported  map[cuda.Event]*Device // what they are of
 
 	calls  sync.WaitGroup
 	closed atomic.Bool
@@ -65,7 +65,7 @@ var _ cuda.Device = (*Device)(nil)
 // which Close leaves alone. It finds out about the device.
 func Wrap(dev cu.Device, ctx cu.CUContext) (*Device, error) {
 	d := &Device{dev: dev, ctx: ctx, clk: clock.Wall(), last: devices.Add(1) << 32,
-		imported: map[cuda.Event]bool{},
+		imported: map[cuda.Event]*Device{},
 		streams:  map[cuda.Stream]cu.Stream{}, events: map[cuda.Event]cu.Event{}, modules: map[cuda.Module]*module{},
 		functions: map[cuda.Function]*function{}, memory: map[cuda.DevicePtr]bool{}, managed: map[cuda.DevicePtr]bool{}}
 	return d, d.within("wrap context", d.inquire)
@@ -124,17 +124,25 @@ func (d *Device) within(op string, f func() error) error {
 	return d.fail(op, err)
 }
 
-// fail makes an error of this module's of one of gorgonia.org/cu's, whose type
-// is not exported but is an int.
-func (d *Device) fail(op string, err error) error {
-	cause := err
-	for cause != nil && reflect.ValueOf(cause).Kind() != reflect.Int {
-		cause = errors.Unwrap(cause)
+// result returns the code in an error of gorgonia.org/cu's, whose type is not
+// exported but is an int.
+func result(err error) (cuda.Code, bool) {
+	for err != nil && reflect.ValueOf(err).Kind() != reflect.Int {
+		err = errors.Unwrap(err)
 	}
-	if cause == nil {
+	if err == nil {
+		return 0, false
+	}
+	return cuda.Code(reflect.ValueOf(err).Int()), true
+}
+
+// fail makes an error of this module's of one of gorgonia.org/cu's.
+func (d *Device) fail(op string, err error) error {
+	code, ok := result(err)
+	if !ok {
 		return err
 	}
-	e := &cuda.Error{Code: cuda.Code(reflect.ValueOf(cause).Int()), Op: op}
+	e := &cuda.Error{Code: code, Op: op}
 	if e.Code.Sticky() {
 		d.dead.CompareAndSwap(nil, e)
 		return d.dead.Load()
@@ -354,7 +362,7 @@ func (d *Device) DestroyEvent(h cuda.Event) error {
 		if !ok {
 			return badHandle(op, "event", uint64(h))
 		}
-		if foreign, _ := take(d, d.imported, h); foreign {
+		if _, foreign := take(d, d.imported, h); foreign {
 			return nil
 		}
 		return cu.DestroyEvent(&e)
@@ -425,7 +433,7 @@ func (d *Device) Close() error {
 	}
 	check(d.copies.Destroy())
 	for h, e := range d.events {
-		if !d.imported[h] {
+		if d.imported[h] == nil {
 			check(cu.DestroyEvent(&e))
 		}
 	}

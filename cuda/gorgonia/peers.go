@@ -74,8 +74,30 @@ func (d *Device) ImportEvent(other cuda.Device, e cuda.Event) (h cuda.Event, err
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		h = cuda.Event(d.handle())
-		d.events[h], d.imported[h] = raw, true
+		d.events[h], d.imported[h] = raw, x
 		return nil
 	})
 	return h, err
+}
+
+// failEvent is fail for a question after an event. A sticky result for one that was
+// imported is of the device that it was imported from, unless this one's context
+// gives it as well. It is called with the context current.
+func (d *Device) failEvent(op string, h cuda.Event, err error) error {
+	code, ok := result(err)
+	if !ok || !code.Sticky() {
+		return d.fail(op, err)
+	}
+	from, ok := get(d, d.imported, h)
+	if !ok {
+		return d.fail(op, err)
+	}
+	own, err := cu.MakeEvent(cu.DisableTiming)
+	if err == nil {
+		err = cu.DestroyEvent(&own)
+	}
+	if err != nil {
+		return d.fail(op, err)
+	}
+	return refuse(cuda.ErrInvalidContext, op, "event %#x is of device %d, %s, which is dead: %s", uint64(h), from.dev, from.info.Name, code)
 }

@@ -81,6 +81,19 @@ func (d *Device) DisableAccess(other cuda.Device) error {
 	return nil
 }
 
+// askable refuses an imported event of a device that has gone.
+func (d *Device) askable(op string, e *event, h cuda.Event) error {
+	if e.d != d && e.d.stopped() {
+		return e.gone(op, h)
+	}
+	return nil
+}
+
+func (e *event) gone(op string, h cuda.Event) error {
+	return &cuda.Error{Code: cuda.ErrInvalidContext, Op: op,
+		Detail: fmt.Sprintf("event %#x is of device %s, which is dead or closed", uint64(h), e.d.name)}
+}
+
 // ImportEvent implements [cuda.Peers]. Where a stream waits for a device that
 // dies or is closed, its own dies as well: what it waits for never happens.
 func (d *Device) ImportEvent(other cuda.Device, h cuda.Event) (cuda.Event, error) {

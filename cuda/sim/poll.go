@@ -35,6 +35,9 @@ func (d *Device) Poll(marks []cuda.Mark) error {
 			if e == nil {
 				return badHandle(op, "event", uint64(m.Event))
 			}
+			if err := d.askable(op, e, m.Event); err != nil {
+				return err
+			}
 			if err := e.captured(op, m.Event); err != nil {
 				return err
 			}

@@ -18,7 +18,8 @@ type mark struct {
 	until uint64
 }
 
-// drainCond: the streams have reached their marks, or the device is gone.
+// drainCond: the streams have reached their marks, or the device is gone, or the
+// one whose mark is waited for.
 type drainCond struct {
 	d     *Device
 	marks []mark
@@ -28,7 +29,7 @@ func (c *drainCond) Done() bool {
 	for len(c.marks) > 0 && c.marks[0].s.completed.Load() >= c.marks[0].until {
 		c.marks = c.marks[1:]
 	}
-	return len(c.marks) == 0 || c.d.ended.Load()
+	return len(c.marks) == 0 || c.d.ended.Load() || c.marks[0].s.d.ended.Load()
 }
 
 func (c *drainCond) String() string {
@@ -101,7 +102,11 @@ func (d *Device) SyncEvent(ctx context.Context, h cuda.Event) error {
 		d.world.Exit()
 		return badHandle(op, "event", uint64(h))
 	}
-	if err := e.captured(op, h); err != nil {
+	err := d.askable(op, e, h)
+	if err == nil {
+		err = e.captured(op, h)
+	}
+	if err != nil {
 		d.world.Exit()
 		return err
 	}
@@ -119,6 +124,9 @@ func (d *Device) SyncEvent(ctx context.Context, h cuda.Event) error {
 	}
 	if err := d.await(ctx, op, c, wake); err != nil {
 		return err
+	}
+	if len(c.marks) > 0 {
+		return e.gone(op, h)
 	}
 	return d.settle(op)
 }
