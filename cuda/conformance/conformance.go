@@ -8,8 +8,9 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"os"
-	"sort"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,24 +42,44 @@ func Behaviours() map[string]Behaviour {
 	return all
 }
 
+// Option changes how a table is run.
+type Option uint8
+
+// Apart runs each behaviour that kills its device (see [Kills]) in a process of
+// its own: without it, a device that is opened after one has died has to be as
+// good as new, which no hardware is.
+const Apart Option = 1
+
 // Run runs every behaviour on a device of its own. Some start the program of
 // the test again, which has to come to the same Run.
-func Run(t *testing.T, open func(t *testing.T) cuda.Device) {
+func Run(t *testing.T, open func(t *testing.T) cuda.Device, options ...Option) {
 	if name := os.Getenv(peerName); name != "" {
 		runPeer(t, name, open)
 		return
 	}
-	all := Behaviours()
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
+	runTable(t, slices.Collect(maps.Keys(Behaviours())), options, func(t *testing.T, name string) {
+		d := open(t)
+		t.Cleanup(func() { require.NoError(t, d.Close()) })
+		Behaviours()[name](t, d)
+		judge(t, name, d)
+	})
+}
+
+// runTable runs the behaviours with these names, each as a subtest.
+func runTable(t *testing.T, names []string, options []Option, run func(t *testing.T, name string)) {
+	if name := os.Getenv(apartName); name != "" {
+		require.Contains(t, names, name)
+		runApart(t, func(t *testing.T) { run(t, name) })
+		return
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			d := open(t)
-			t.Cleanup(func() { require.NoError(t, d.Close()) })
-			all[name](t, d)
+			if Kills(name) && slices.Contains(options, Apart) {
+				startApart(t, name)
+				return
+			}
+			run(t, name)
 		})
 	}
 }

@@ -90,7 +90,7 @@ var pages = map[string]string{
 	"pair: a wait for one that dies ends with an error":  Own,
 	"pair: access ends":                                  driverAPI + "group__CUDA__PEER__ACCESS.html",
 	"pair: access is enabled once, and one way":          driverAPI + "group__CUDA__PEER__ACCESS.html",
-	"pair: an error of one leaves the other alone":       driverAPI + "group__CUDA__TYPES.html",
+	"pair: an error of one leaves the other alone":       Own,
 	"pair: an imported event is destroyed by itself":     Own,
 	"pair: an imported event is not recorded":            driverAPI + "group__CUDA__EVENT.html",
 	"pair: each frees its own memory":                    driverAPI + "group__CUDA__MEM.html",

@@ -47,6 +47,14 @@ func runPeer(t *testing.T, name string, open func(t *testing.T) cuda.Device) {
 // opened as.
 func startPeer(t *testing.T, name string, h cuda.MemoryHandle) {
 	t.Helper()
+	require.Contains(t, again(t, "peer", peerName+"="+name, peerHandle+"="+hex.EncodeToString(h[:])), peerDone)
+}
+
+// again runs the test's program once more, with what is added to its
+// environment, up to the test that runs the table and there the subtest that is
+// named. It returns what the program said.
+func again(t *testing.T, subtest string, env ...string) string {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	var pattern []string
@@ -54,9 +62,9 @@ func startPeer(t *testing.T, name string, h cuda.MemoryHandle) {
 	for _, level := range levels[:len(levels)-1] { // the last is the behaviour's
 		pattern = append(pattern, "^"+regexp.QuoteMeta(level)+"$")
 	}
-	cmd := exec.Command(self, "-test.run", strings.Join(pattern, "/")+"/^peer$", "-test.v", "-test.timeout", "60s")
-	cmd.Env = append(os.Environ(), peerName+"="+name, peerHandle+"="+hex.EncodeToString(h[:]))
+	cmd := exec.Command(self, "-test.run", strings.Join(pattern, "/")+"/^"+subtest+"$", "-test.v", "-test.timeout", "60s")
+	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", cmd, out)
-	require.Contains(t, string(out), peerDone, "%s", cmd)
+	return string(out)
 }

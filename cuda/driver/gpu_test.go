@@ -40,7 +40,7 @@ func TestConformanceOnGPU(t *testing.T) {
 	d := openGPU(t)
 	t.Logf("%+v, RDMA %+v, %s", d.Info(), d.RDMA(), d.Library())
 	require.NoError(t, d.Close())
-	conformance.Run(t, func(t *testing.T) cuda.Device { return openGPU(t) })
+	conformance.Run(t, func(t *testing.T) cuda.Device { return openGPU(t) }, conformance.Apart)
 }
 
 func TestConformanceOfPairsOnGPU(t *testing.T) {
@@ -52,7 +52,7 @@ func TestConformanceOfPairsOnGPU(t *testing.T) {
 		}
 		require.NoError(t, err)
 		return openGPU(t), b
-	})
+	}, conformance.Apart)
 }
 
 // Host functions are left out: they hold their streams for longer than some of
@@ -65,7 +65,7 @@ func TestConformanceOnGPUWatched(t *testing.T) {
 				w, err := openGPU(t).Watch(source)
 				require.NoError(t, err)
 				return w
-			})
+			}, conformance.Apart)
 		})
 	}
 }
