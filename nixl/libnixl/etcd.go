@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -158,11 +159,39 @@ func (c *etcdClient) put(ctx context.Context, agent, label string, value []byte)
 	}{[]compare{{"EQUAL", "CREATE", name, 0}}, []op{{etcdPut{name, nil}}, store}, []op{store}}, &struct{}{})
 }
 
-// remove deletes everything of an agent.
+// remove deletes everything of an agent: its keys are those with no further slash
+// behind its name. Those of an agent whose name goes on behind a slash begin alike.
 func (c *etcdClient) remove(ctx context.Context, agent string) error {
 	prefix := c.key(agent, "")
-	return c.call(ctx, "kv/deleterange", etcdRange{Key: []byte(prefix), RangeEnd: after(prefix)}, &struct{}{})
+	var all struct {
+		KVs []etcdKV `json:"kvs"`
+	}
+	if err := c.call(ctx, "kv/range", etcdRange{Key: []byte(prefix), RangeEnd: after(prefix), KeysOnly: true}, &all); err != nil {
+		return err
+	}
+	type op struct {
+		Delete etcdRange `json:"request_delete_range"`
+	}
+	// What others look for goes first, and at once.
+	ops := []op{{etcdRange{Key: []byte(c.key(agent, wholeLabel))}}, {etcdRange{Key: []byte(prefix)}}}
+	for _, kv := range all.KVs {
+		if owner, label, ok := c.owner(string(kv.Key)); ok && owner == agent && label != "" && label != wholeLabel {
+			ops = append(ops, op{etcdRange{Key: kv.Key}})
+		}
+	}
+	for some := range slices.Chunk(ops, maxTxnOps) {
+		if err := c.call(ctx, "kv/txn", struct {
+			Success []op `json:"success"`
+		}{some}, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// maxTxnOps is what etcd takes in one transaction unless told otherwise
+// (--max-txn-ops).
+const maxTxnOps = 128
 
 // call asks each server until one answers.
 func (c *etcdClient) call(ctx context.Context, method string, ask, answer any) error {

@@ -76,8 +76,8 @@ func (a *Agent) Publish(ctx context.Context, to netip.AddrPort) error {
 
 // PublishPartial publishes these regions only, which must be registered. They add
 // to what is known of the agent already, as [Agent.PartialMetadata] does. In etcd
-// they stand under the label, until something else is published there; over a
-// socket it is not used.
+// they stand under the label, until something else is published there; "metadata"
+// is the label of the whole. Over a socket it is not used.
 func (a *Agent) PublishPartial(ctx context.Context, label string, m nixl.MemoryType, regions []nixl.Descriptor, to netip.AddrPort) error {
 	const op = "publish"
 	if !to.IsValid() && !goodLabel(label) {
@@ -112,8 +112,10 @@ func (a *Agent) Withdraw(ctx context.Context, from netip.AddrPort) error {
 
 // FetchPeer makes a peer known by what it published: it asks the listener at
 // that address, or etcd with the zero address, until there is something, ctx is
-// done or the deadline has come (an instant of the agent's clock). What it finds
-// goes through [Agent.AddPeer], whose errors it returns: of what is damaged,
+// done or the deadline has come (an instant of the agent's clock). Of an agent
+// that was killed etcd keeps what it published: when it can not be met any more
+// that is not the end, but waits for what is published next. What it finds goes
+// through [Agent.AddPeer], whose errors it returns: of what is damaged,
 // [nixl.ErrInvalid] with the key or the address that it came from.
 //
 // When the wait is over the error is an [nixl.ErrNoPeer], and the end of ctx or
@@ -138,7 +140,8 @@ func (a *Agent) FetchPartial(ctx context.Context, name, label string, from netip
 	}
 	try := func(ctx context.Context) (nixl.Peer, error) { return a.fetchFrom(ctx, op, name, from) }
 	if !from.IsValid() {
-		try = func(ctx context.Context) (nixl.Peer, error) { return a.fetchEtcd(ctx, op, name, label) }
+		var dead leftover
+		try = func(ctx context.Context) (nixl.Peer, error) { return a.fetchEtcd(ctx, op, name, label, &dead) }
 	}
 	var why error // the last look had no result, but for the end of the wait
 	for pause := lookAgain; ; pause = min(2*pause, askAgain) {
@@ -172,8 +175,11 @@ const (
 	askAgain  = 500 * time.Millisecond
 )
 
-// goodLabel reports whether a label can be the last part of a key of its own.
-func goodLabel(label string) bool { return label != "" && !strings.ContainsAny(label, "/\x00") }
+// goodLabel reports whether a label of partial metadata can be the last part of a
+// key of its own.
+func goodLabel(label string) bool {
+	return label != "" && label != wholeLabel && !strings.ContainsAny(label, "/\x00")
+}
 
 // notYet is why there is nothing to fetch for now.
 type notYet struct{ error }
@@ -189,7 +195,14 @@ func notFetched(op, name string, end, why error) error {
 	return nixl.Refuse(op, name, fmt.Errorf("%w: %w", nixl.ErrNoPeer, end), "%v", why)
 }
 
-func (a *Agent) fetchEtcd(ctx context.Context, op, name, label string) (nixl.Peer, error) {
+// leftover is a value in etcd whose agent can not be met, as one leaves it that
+// was killed. It is not tried again until something else is published.
+type leftover struct {
+	changed int64 // its revision; 0: there is none
+	err     error
+}
+
+func (a *Agent) fetchEtcd(ctx context.Context, op, name, label string, dead *leftover) (nixl.Peer, error) {
 	c := a.exchange.etcd
 	if c == nil {
 		return nixl.Peer{}, nixl.Refuse(op, name, nixl.ErrUnavailable, "no address, and no etcd (%s)", EtcdVariable)
@@ -204,11 +217,29 @@ func (a *Agent) fetchEtcd(ctx context.Context, op, name, label string) (nixl.Pee
 	case kv == nil:
 		return nixl.Peer{}, notYet{fmt.Errorf("nothing is published in etcd as %s", key)}
 	}
+	if dead.changed == kv.Changed {
+		return nixl.Peer{}, notYet{dead.err}
+	}
 	p, err := a.take(ctx, op, name, "etcd key "+key, kv.Value)
+	if unmet(err) && ctx.Err() == nil {
+		*dead = leftover{kv.Changed, err}
+		return nixl.Peer{}, notYet{err}
+	}
 	if err == nil && label == wholeLabel {
 		a.exchange.watch.met(ctx, p, revision)
 	}
 	return p, err
+}
+
+// unmet reports whether an error of AddPeer is of well-formed metadata of an agent
+// that is gone, or does not answer.
+func unmet(err error) bool {
+	for _, cause := range []error{nixl.ErrStalePeer, nixl.ErrBackend, nixl.ErrDisconnected, nixl.ErrUnavailable} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
 }
 
 // take adds a peer by what was found at a place; it has to be of that name.
