@@ -50,7 +50,8 @@ type Config struct {
 	Listen     bool
 	ListenPort uint16 // 0: 8888, as the library has it
 	// Refused, if not nil, is told of what came to the listener and was refused.
-	// It is called by the goroutine of the connection.
+	// It is called by the goroutine of the connection, and may close the agent;
+	// Agent.Close does not wait for a call that is under way.
 	Refused func(from netip.AddrPort, err error)
 
 	// Etcd are the servers that Publish and FetchPeer use where no address is

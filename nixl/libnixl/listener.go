@@ -132,10 +132,21 @@ func (s *listener) refused(conn net.Conn, err error) {
 		return
 	}
 	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // as the net package writes it
+	// It may close the agent, which waits for all that is counted.
+	s.count(-1)
 	s.a.cfg.Refused(from, err)
+	s.count(1)
 }
 
-// close ends the listener and its connections, and waits for their goroutines.
+func (s *listener) count(n int) {
+	s.mu.Lock()
+	s.running += n
+	s.mu.Unlock()
+	s.a.clk.Notify()
+}
+
+// close ends the listener and its connections, and waits for their goroutines but
+// for those that are telling what was refused.
 func (s *listener) close() {
 	_ = s.l.Close()
 	s.end(nixl.ErrClosed)
