@@ -323,6 +323,9 @@ func (a *Agent) Metadata() ([]byte, error) {
 	}
 	defer a.leave()
 	b, s, err := a.d.metadata(a.h)
+	if err == nil && s == statusInvalid {
+		return nil, nixl.Refuse(op, "", nixl.ErrInvalid, "agent %s has no backend that peers could reach it by", a.name)
+	}
 	return seal(b), failed(op, "", s, err)
 }
 

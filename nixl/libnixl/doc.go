@@ -85,6 +85,7 @@
 //	dropped the peer since
 //	-2 of a posted request that UCX carries   nixl.ErrDisconnected
 //	-6, and the peer is still there           nixl.ErrNoPeer
+//	-6 of a call about no peer                nixl.ErrInvalid
 //	-2 where a request is made                nixl.ErrInvalid: no backend moves this
 //	-1                                        nixl.ErrInvalid
 //	everything else                           nixl.ErrBackend

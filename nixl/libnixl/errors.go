@@ -18,7 +18,11 @@ func failed(op, peer string, s status, err error) error {
 	if s >= 0 {
 		return nil
 	}
-	return nixl.Refuse(op, peer, sentinel(s), "%s", s)
+	cause := sentinel(s)
+	if cause == nixl.ErrNoPeer && peer == "" {
+		cause = nixl.ErrInvalid // no peer was asked for
+	}
+	return nixl.Refuse(op, peer, cause, "%s", s)
 }
 
 // sentinel is the error for a code where nothing else is known.

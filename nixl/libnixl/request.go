@@ -44,6 +44,9 @@ func (t *Transfer) Cost() (Cost, error) {
 func (t *Transfer) Telemetry() (Telemetry, error) {
 	var m Telemetry
 	err := t.ask("telemetry", func(h, req handle) (s status, err error) {
+		if t.posts == 0 {
+			return 0, nixl.Refuse("telemetry", t.spec.Peer.Name, nixl.ErrNotPosted, "")
+		}
 		m, s, err = t.a.d.telemetry(h, req)
 		return s, err
 	})

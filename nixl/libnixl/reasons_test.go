@@ -1,0 +1,29 @@
+package libnixl
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/nixl"
+)
+
+// Errors name what is wrong, and not a peer where none was asked for.
+func TestReasons(t *testing.T) {
+	p := newPair(t, 1<<16, Config{Telemetry: true})
+	x := p.transfer(t, p.spec(nixl.Read, 0, 64))
+	_, err := x.Telemetry()
+	quiet(t, err, nixl.ErrNotPosted)
+	_, err = p.a.PartialMetadata(99, nil)
+	quiet(t, err, nixl.ErrInvalid)
+	err = failed("prepare local", "", statusNotFound, nil)
+	require.ErrorIs(t, err, nixl.ErrInvalid)
+	require.False(t, errors.Is(err, nixl.ErrNoPeer))
+	for _, backends := range [][]BackendConfig{{}, {{Plugin: "POSIX"}}} {
+		a := agent(t, "alone", Config{Backends: backends})
+		_, err := a.Metadata()
+		quiet(t, err, nixl.ErrInvalid)
+		require.ErrorContains(t, err, "agent alone has no backend that peers could reach it by")
+	}
+}
