@@ -161,11 +161,13 @@ func (c config) open() openTransport {
 
 const usage = `usage: go run ./bench/race [flags]
   -rounds n   loads in each mode (50)
-  -mode names  these modes instead of all, with commas between
+  -mode names  these modes instead of all, with commas between; without Ungated
+               nothing shows that the race could have been lost: a line says so
   -pacer p    virtual or real time (virtual; real with nixl)
   -transport t  softnic, simulated, or nixl (softnic)
   -seed n     of backlogs, latencies and ties (1)
   -json       results as JSON
+exit status: 1 if a gated mode lost a block, or Ungated ran and lost none; else 0
 `
 
 // maxRounds keeps tags of pages within their 48 bits.
