@@ -52,8 +52,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Quiet reports whether err proves that its transfer touches no memory any
-// more: it was never handed to the transport, or it was canceled and polled to
-// its end. Any other error, a disconnect and a release are no proof.
+// more: it was never handed to the transport, or it was polled to its end and was
+// canceled, or its notification could not be sent. Any other error, a disconnect and a release are no proof.
 func Quiet(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && (e.NeverHanded || e.Over)

@@ -94,7 +94,10 @@
 // begins the next. Over shared memory there is no connection that could fail; the
 // end of the peer shows as an ErrBackend of each post, until the peer is removed.
 // Only errors of the first row, those of calls that hand nothing over,
-// [nixl.ErrCanceled], and what [Agent.Recover] ends are quiet. The library's own
+// [nixl.ErrCanceled], what [Agent.Recover] ends and a notification that could not
+// be sent after all bytes had moved are quiet. A failure of POSIX is not, not even
+// one of the post: a queue is shared by all requests of the backend, and what it
+// says of one entry tells nothing of the others. The library's own
 // code for a canceled request does not occur: the binding releases none that is
 // in flight.
 //

@@ -39,7 +39,7 @@ func sentinel(s status) error {
 // classify makes a typed error of a status that the library gave about a peer;
 // the package's documentation has the table. The library drops a peer when it
 // has seen its connection fail: the peer is then lost here, too.
-func (a *Agent) classify(op string, p nixl.Peer, s status) error {
+func (a *Agent) classify(op string, p nixl.Peer, s status) *nixl.Error {
 	e := &nixl.Error{Op: op, Peer: p.Name, Err: sentinel(s), Detail: s.String()}
 	if (s == statusBackend || s == statusNotFound) && a.vanished(p) {
 		e.Err, e.Detail = nixl.ErrDisconnected, "the library has dropped the peer"

@@ -401,6 +401,45 @@ func TestNotificationOnlyAfterSuccess(t *testing.T) {
 	require.Equal(t, 1, p.s.count("notify"))
 }
 
+// A notification that can not be sent fails the transfer, whose bytes have all
+// arrived: nothing is poisoned.
+func TestNotificationFailsAfterSuccess(t *testing.T) {
+	p := newPair(t, 1<<16, Config{})
+	s := p.spec(nixl.Read, 0, 64)
+	s.Notification = []byte("done")
+	x := p.transfer(t, s)
+	pattern(p.bufB.Data, 5)
+	p.s.onNotify = once(statusBackend)
+	require.NoError(t, x.Post())
+	err := wait(t, p.a, x)
+	quiet(t, err, nixl.ErrBackend)
+	require.ErrorContains(t, err, "notification")
+	require.Equal(t, p.bufB.Data[:64], p.bufA.Data[:64])
+	require.Empty(t, p.a.Poisoned())
+	require.NoError(t, x.Post())
+	require.NoError(t, wait(t, p.a, x), "the next post is another")
+	require.NoError(t, p.regA.Close())
+
+	// The proof is of this post alone.
+	_, err = p.a.Register(nixl.DRAM, all(p.bufA))
+	require.NoError(t, err)
+	p.s.onPost, p.s.onPoll = once(statusInProgress), once(statusBackend)
+	p.s.onNotify = once(statusBackend)
+	x = p.transfer(t, s)
+	require.NoError(t, x.Post())
+	unproven(t, wait(t, p.a, x), nixl.ErrDisconnected)
+	require.NotEmpty(t, p.a.Poisoned())
+	p.a.mu.Lock()
+	p.a.peers.Found(p.peer)
+	p.a.mu.Unlock()
+	p.s.onPost, p.s.onPoll = nil, nil
+	require.NoError(t, x.Post())
+	err = wait(t, p.a, x)
+	unproven(t, err, nixl.ErrBackend)
+	require.ErrorContains(t, err, "notification")
+	require.NoError(t, p.a.Recover(p.peer))
+}
+
 // Adding and removing one peer from many goroutines while others transfer:
 // every call either works or says why not, and nothing crashes.
 func TestPeersComeAndGo(t *testing.T) {

@@ -19,6 +19,7 @@ type spy struct {
 	// What the next calls answer instead, if not nil.
 	onPost, onPoll func() (status, bool)
 	onCreateAgent  func() (status, bool)
+	onNotify       func() (status, bool)
 	onRelease      func() (status, bool)
 	onCreate       func() // before a request is made
 	onLoad         func(a handle, blob []byte) (string, status, error)
@@ -117,6 +118,11 @@ func (s *spy) invalidate(a handle, peer string) (status, error) {
 
 func (s *spy) notify(a handle, peer string, m []byte) (status, error) {
 	s.note("notify", 1)
+	if s.onNotify != nil {
+		if st, instead := s.onNotify(); instead {
+			return st, nil
+		}
+	}
 	return s.driver.notify(a, peer, m)
 }
 

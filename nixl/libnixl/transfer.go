@@ -2,6 +2,7 @@ package libnixl
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/kvgate/kvgate/nixl"
 )
@@ -180,10 +181,17 @@ func (t *Transfer) refused(err error) error {
 }
 
 // fail ends a posted transfer. Nothing that the library says of a failure
-// proves that its memory is left alone. The caller holds mu.
+// proves that its memory is left alone, unless err is of what came after its end.
+// The caller holds mu.
 func (t *Transfer) fail(err error) {
-	t.status, t.err, t.unquiet = nixl.Failed, err, true
-	t.unpin(false)
+	e, ok := err.(*nixl.Error)
+	over := ok && e.Over
+	if over && t.unquiet { // this post is, an earlier one is not
+		c := *e
+		c.Over, err = false, &c
+	}
+	t.status, t.err, t.unquiet = nixl.Failed, err, t.unquiet || !over
+	t.unpin(over)
 }
 
 // Status polls the transfer. It calls the library only while the transfer is in
@@ -296,13 +304,20 @@ func (t *Transfer) told(op string) (s nixl.Status, err error, told bool) {
 	return 0, nil, false
 }
 
-// tell sends the notification of a transfer whose bytes have all arrived.
+// tell sends the notification of a transfer whose bytes have all arrived. Its
+// failure is the transfer's, and over: the library is done with the bytes.
 func (t *Transfer) tell(op string) error {
 	s, err := t.a.d.notify(t.a.h, t.a.aliases.of(t.spec.Peer.Name), t.spec.Notification)
-	if err == nil && s < 0 {
-		return t.a.classify(op+": notification", t.spec.Peer, s)
+	if err == nil && s >= 0 {
+		return nil
 	}
-	return err
+	e := &nixl.Error{Op: op + ": notification", Peer: t.spec.Peer.Name, Err: err}
+	if err == nil {
+		e = t.a.classify(e.Op, t.spec.Peer, s)
+	}
+	e.Detail = strings.TrimPrefix(e.Detail+", all bytes have moved", ", ")
+	e.Over = true
+	return e
 }
 
 // Close releases the request.
