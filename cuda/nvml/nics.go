@@ -93,9 +93,10 @@ func distance(a, b place) Distance {
 }
 
 // surroundings tells what lies about the device at a PCI address: the NUMA node
-// of the host that is nearest, and the NICs, nearest first.
+// of the host that is nearest, and the NICs, nearest first. Linux writes addresses
+// with small letters, CUDA with capital ones.
 func (f *Facts) surroundings(sys string) {
-	gpu, err := locate(sys, filepath.Join(sys, "bus", "pci", "devices", f.PCI))
+	gpu, err := locate(sys, filepath.Join(sys, "bus", "pci", "devices", strings.ToLower(f.PCI)))
 	if err != nil {
 		f.Unknown = append(f.Unknown, fmt.Sprintf("NUMA node and NICs: %v", err))
 		return

@@ -99,6 +99,11 @@ func TestDescribeWithoutNVML(t *testing.T) {
 	require.Equal(t, Facts{Name: "a GPU", UUID: "GPU-1", PCI: "0000:01:00.0", NUMANode: 1, OwnNode: -1, Memory: 5, CUDA: 12040,
 		NICs:    []NIC{{"mlx5_0", "0000:01:00.0", 1, PIX}},
 		Unknown: []string{"what NVML alone tells: no NVML here"}}, f)
+	sys = system(t, map[string]string{"pci0000:c0/0000:c1:00.0": "1"}, map[string]string{"mlx5_0": "pci0000:c0/0000:c1:00.0"})
+	f = describe(source{"0000:C1:00.0", "GPU-1"}, nil, why, sys)
+	require.Equal(t, 1, f.NUMANode, "as CUDA writes it, with capitals")
+	require.Equal(t, []NIC{{"mlx5_0", "0000:c1:00.0", 1, PIX}}, f.NICs)
+	require.Equal(t, []string{"what NVML alone tells: no NVML here"}, f.Unknown)
 	f = describe(source{}, nil, why, sys)
 	require.Equal(t, []string{"PCI address, and what goes by it: no address", "UUID: no UUID"}, f.Unknown)
 	require.Equal(t, -1, f.NUMANode)
