@@ -27,7 +27,7 @@ var libraries = []string{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"}
 // else has it yet, and shared with whoever has. Close gives it back.
 //
 // Where there is no usable driver the error wraps [cuda.ErrNoDriver] and says
-// why: the library is missing, is the stub of a toolkit
+// why: the library is missing or broken, is the stub of a toolkit
 // ([cuda.ErrStubLibrary]), lacks a symbol, is too old for this module's PTX
 // ([cuda.ErrUnsupportedPTX]), or knows no device ([cuda.ErrNoDevice]).
 func Open(o Options) (*Device, error) { return open(0, o) }
@@ -51,7 +51,11 @@ func open(ctx Context, o Options) (*Device, error) {
 		}
 		l, err := dl.Open(names...) // stays open: CUDA can not be unloaded
 		if err != nil {
-			return nil, fmt.Errorf("cuda/driver: %w: library missing: %w", cuda.ErrNoDriver, err)
+			what := "unusable"
+			if errors.Is(err, dl.ErrNoLibrary) {
+				what = "missing"
+			}
+			return nil, fmt.Errorf("cuda/driver: %w: library %s: %w", cuda.ErrNoDriver, what, err)
 		}
 		lib = l
 	}

@@ -81,7 +81,7 @@ func TestOpenSaysWhyThereIsNoDriver(t *testing.T) {
 		{"symbol missing", library(t, clib.NoOp, "KVG_WITHOUT_cuStreamIsCapturing"), []error{dl.ErrNoSymbol},
 			"lacks cuStreamIsCapturing, which came with CUDA 10.0"},
 		{"does not start", library(t, clib.NoOp, "KVG_INIT=999"), []error{cuda.ErrUnknown}, "does not start: CUDA_ERROR_UNKNOWN"},
-		{"no library at all", "/dev/null", []error{dl.ErrNoLibrary}, "library missing"},
+		{"no library at all", "/dev/null", []error{dl.ErrBadLibrary}, "library unusable: dl: library can not be loaded: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := driver.Open(driver.Options{Path: c.path})

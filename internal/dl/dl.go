@@ -15,8 +15,10 @@ import (
 var (
 	// ErrNoCgo: the program was built without cgo.
 	ErrNoCgo = errors.New("built without cgo")
-	// ErrNoLibrary: none of the libraries asked for could be loaded.
+	// ErrNoLibrary: none of the libraries asked for is there.
 	ErrNoLibrary = errors.New("no such library")
+	// ErrBadLibrary: one at least is there, and none could be loaded.
+	ErrBadLibrary = errors.New("library can not be loaded")
 	// ErrNoSymbol: the library has no such symbol.
 	ErrNoSymbol = errors.New("no such symbol")
 	// ErrClosed: the library has been closed.
@@ -46,5 +48,13 @@ func (e *OpenError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns ErrNoLibrary or ErrNoCgo.
+// missing reports whether the loader's reason is that there is no file of that
+// name, rather than what is wrong with the file, or another that it needs.
+// glibc and musl put it differently.
+func missing(name, reason string) bool {
+	return name == "" || strings.Contains(reason, "No such file or directory") &&
+		(strings.HasPrefix(reason, name+":") || strings.HasPrefix(reason, "Error loading shared library "+name+":"))
+}
+
+// Unwrap returns ErrNoLibrary, ErrBadLibrary or ErrNoCgo.
 func (e *OpenError) Unwrap() error { return e.kind }

@@ -68,10 +68,14 @@ type Library struct {
 // kept out of the global scope. The error is an *[OpenError].
 func Open(names ...string) (*Library, error) {
 	reasons := make([]string, 0, len(names))
+	kind := ErrNoLibrary
 	for _, name := range names {
 		h, why := open(name)
 		if h == nil {
 			reasons = append(reasons, why)
+			if !missing(name, why) {
+				kind = ErrBadLibrary
+			}
 			continue
 		}
 		l := &Library{name: name, handle: h, path: name}
@@ -80,7 +84,7 @@ func Open(names ...string) (*Library, error) {
 		}
 		return l, nil
 	}
-	return nil, &OpenError{Names: names, Reasons: reasons, kind: ErrNoLibrary}
+	return nil, &OpenError{Names: names, Reasons: reasons, kind: kind}
 }
 
 func open(name string) (unsafe.Pointer, string) {

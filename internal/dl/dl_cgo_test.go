@@ -26,9 +26,34 @@ func TestOpenTakesTheFirstThatLoads(t *testing.T) {
 func TestOpenSaysWhyAFileIsNoLibrary(t *testing.T) {
 	p := filepath.Join(t.TempDir(), "libtext.so")
 	require.NoError(t, os.WriteFile(p, bytes.Repeat([]byte("text"), 1024), 0o644))
-	_, err := Open(p)
-	require.ErrorIs(t, err, ErrNoLibrary)
+	_, err := Open("libkvgate-not-there.so.1", p)
+	require.ErrorIs(t, err, ErrBadLibrary)
+	require.NotErrorIs(t, err, ErrNoLibrary)
+	require.ErrorContains(t, err, "dl: library can not be loaded: ")
 	require.ErrorContains(t, err, "invalid ELF header")
+
+	require.NoError(t, os.Truncate(p, 0))
+	_, err = Open(p)
+	require.ErrorIs(t, err, ErrBadLibrary)
+	require.ErrorContains(t, err, "file too short")
+
+	require.NoError(t, os.Remove(p))
+	_, err = Open(p, "libkvgate-not-there.so.1")
+	require.ErrorIs(t, err, ErrNoLibrary)
+	require.NotErrorIs(t, err, ErrBadLibrary)
+}
+
+func TestMissingIsToldFromBroken(t *testing.T) {
+	for reason, want := range map[string]bool{
+		"libx.so.1: cannot open shared object file: No such file or directory":                         true,
+		"libneeded.so.2: cannot open shared object file: No such file or directory":                    false,
+		"libx.so.1: cannot open shared object file: Permission denied":                                 false,
+		"/usr/lib/libx.so.1: file too short":                                                           false,
+		"Error loading shared library libx.so.1: No such file or directory":                            true,
+		"Error loading shared library libneeded.so.2: No such file or directory (needed by libx.so.1)": false,
+	} {
+		require.Equal(t, want, missing("libx.so.1", reason), reason)
+	}
 }
 
 func TestSymbol(t *testing.T) {
