@@ -46,10 +46,11 @@ func TestNobodyUsesTheLegacyStream(t *testing.T) {
 		require.NoError(t, d.Write(p, make([]byte, 64)))
 		require.NoError(t, d.Read(make([]byte, 64), p))
 		soft.primary.mu.Lock()
-		require.Nil(t, soft.primary.legacy, "%v", source)
-		require.Empty(t, soft.primary.blocking, "%v", source)
-		require.NotEmpty(t, soft.primary.streams)
-		soft.primary.mu.Unlock()
+		legacy, blocking, streams := soft.primary.legacy, len(soft.primary.blocking), len(soft.primary.streams)
+		soft.primary.mu.Unlock() // Remove takes it, however the test ends
+		require.Nil(t, legacy, "%v", source)
+		require.Zero(t, blocking, "%v", source)
+		require.NotZero(t, streams)
 		require.NoError(t, set.Close())
 		require.NoError(t, d.Close())
 	}
