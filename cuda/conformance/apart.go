@@ -18,6 +18,7 @@ var killing = map[string]bool{
 	"pair: a wait for one that dies ends with an error": true,
 	"pair: access ends":                                 true,
 	"pair: an error of one leaves the other alone":      true,
+	"pair: who asks after one that died lives on":       true,
 	"pair: without access a kernel may not":             true,
 	"signal: not called after an error":                 true,
 	"sticky: a wait under way is told":                  true,
