@@ -75,6 +75,29 @@ func TestHostFaultsOnManagedMemoryThatADeviceWorksOn(t *testing.T) {
 	_ = seen
 }
 
+// A graph is a launch, also while it is behind other work.
+func TestHostFaultsOnManagedMemoryThatAGraphWorksOn(t *testing.T) {
+	r := newRig(t, Options{ExclusiveManaged: true})
+	m, err := r.AllocManaged(4096, cuda.AllocOptions{Name: "m"})
+	require.NoError(t, err)
+	s, e, f := r.stream("s"), r.event(), r.storeKernel()
+	x := r.capture(s, func(b *cuda.Batch) { store(b, s, f, m.Device, 4, 3) })
+	read := func() bool { return touched(func() { m.Host[100] = m.Host[0] }) }
+	require.True(t, read(), "captured, not launched")
+	backlog := r.allocScaled("backlog", 1<<20, 256)
+	r.submit(func(b *cuda.Batch) {
+		b.Fill8(s, backlog, 1, 1<<20)
+		b.LaunchGraph(s, x)
+		b.Record(s, e)
+	})
+	require.False(t, read())
+	require.NoError(t, r.Poll([]cuda.Mark{{Event: e}}))
+	require.False(t, read(), "asked, and told that it is not over")
+	require.NoError(t, r.SyncStream(bg, s))
+	require.True(t, read())
+	require.Equal(t, byte(1), m.Host[0])
+}
+
 func TestManagedMemoryBesideTheDevice(t *testing.T) {
 	r := newRig(t, Options{Memory: 4096})
 	require.True(t, r.Info().ConcurrentManaged)

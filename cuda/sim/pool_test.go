@@ -209,6 +209,37 @@ func TestDestroyedPool(t *testing.T) {
 	require.ErrorContains(t, r.Submit(&b), `use after free: offset 0x0 of "last"`)
 }
 
+// A pool that is to keep its memory keeps none once it is destroyed, also where
+// what was left is freed by the host.
+func TestDestroyedPoolForgetsItsThreshold(t *testing.T) {
+	r := newRig(t, Options{})
+	s := r.stream("s")
+	pool, err := r.NewPool("keeper")
+	require.NoError(t, err)
+	require.NoError(t, r.SetPoolAttribute(pool, cuda.PoolReleaseThreshold, math.MaxUint64))
+	p, err := r.AllocAsync(s, 64, pool, cuda.AllocOptions{Name: "last"})
+	require.NoError(t, err)
+	require.NoError(t, r.SyncStream(bg, s))
+	require.NoError(t, r.DestroyPool(pool))
+	require.NoError(t, r.Free(p))
+	require.NoError(t, r.Sync(bg))
+	require.Zero(t, r.mem.used)
+	require.Empty(t, r.ending)
+}
+
+// A block goes to an allocation of half its size at least.
+func TestPoolKeepsBigBlocksForBigAllocations(t *testing.T) {
+	r := newRig(t, Options{})
+	r.keep()
+	s := r.stream("s")
+	big := r.take(s, "big", 4096)
+	r.give(s, big)
+	require.NotEqual(t, big, r.take(s, "less than half", 2048-256))
+	require.EqualValues(t, 4096+2048-256, r.mem.used)
+	require.Equal(t, big, r.take(s, "half", 2048-255))
+	require.EqualValues(t, 4096+2048-256, r.mem.used)
+}
+
 func TestPoolMemoryIsNotExported(t *testing.T) {
 	r := newRig(t, Options{Shareable: true})
 	s := r.stream("s")
