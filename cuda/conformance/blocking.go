@@ -44,9 +44,10 @@ func (x *bench) eventOf(sleep bool) cuda.Event {
 func testSyncEvent(t *testing.T, d cuda.Device, sleep bool) {
 	x := newBench(t, d)
 	s, e := x.stream(), x.eventOf(sleep)
-	p := x.busy(s)
+	p, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	require.False(t, x.fired(e))
+	release()
 	require.NoError(t, d.SyncEvent(bg, e))
 	require.True(t, x.fired(e))
 	require.Equal(t, last(), x.read(p+backlogBytes-4, 4))
@@ -78,11 +79,12 @@ func testCancelledSyncEvent(t *testing.T, d cuda.Device) {
 	s := x.stream()
 	for _, sleep := range []bool{false, true} {
 		e := x.eventOf(sleep)
-		x.busy(s)
+		_, release := x.held(s)
 		x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 		ctx, cancel := context.WithCancel(bg)
 		cancel()
 		require.ErrorIs(t, d.SyncEvent(ctx, e), context.Canceled)
+		release()
 		x.sync(s)
 		require.True(t, x.fired(e), "the work is not canceled")
 	}

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -158,7 +159,11 @@ func testCaptureUnmatched(t *testing.T, d cuda.Device) {
 	_, err := x.g.EndCapture(s2)
 	require.ErrorIs(t, err, cuda.ErrCaptureUnmatched)
 	_, err = x.g.EndCapture(s1)
-	require.ErrorIs(t, err, cuda.ErrCaptureInvalid)
+	if x.simulated() { // whether the attempt spoils the capture, or only s2 is not joined, no page says
+		require.ErrorIs(t, err, cuda.ErrCaptureInvalid)
+	} else {
+		require.True(t, errors.Is(err, cuda.ErrCaptureInvalid) || errors.Is(err, cuda.ErrCaptureUnjoined), "%v", err)
+	}
 	x.works(s1)
 	x.works(s2)
 }

@@ -48,9 +48,10 @@ func testWaitNeverRecorded(t *testing.T, d cuda.Device) {
 func testPendingThenFired(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, e := x.stream(), x.event()
-	x.busy(s)
+	_, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	require.False(t, x.fired(e))
+	release()
 	x.sync(s)
 	require.True(t, x.fired(e))
 	require.True(t, x.fired(e), "and stays so")
@@ -79,9 +80,10 @@ func testRecordAgain(t *testing.T, d cuda.Device) {
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	x.sync(s)
 	require.True(t, x.fired(e))
-	x.busy(s)
+	_, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	require.False(t, x.fired(e))
+	release()
 	x.sync(s)
 	require.True(t, x.fired(e))
 }
@@ -187,7 +189,7 @@ func testPollMany(t *testing.T, d cuda.Device) {
 	for i := range marks {
 		marks[i] = cuda.Mark{Event: x.event(), State: cuda.MarkFired}
 	}
-	x.busy(s2)
+	_, release := x.held(s2)
 	x.submit(func(b *cuda.Batch) {
 		for i, m := range marks {
 			b.Record([]cuda.Stream{s1, s2}[i%2], m.Event)
@@ -198,6 +200,7 @@ func testPollMany(t *testing.T, d cuda.Device) {
 	for i, m := range marks {
 		require.Equal(t, i%2 == 0, m.State == cuda.MarkFired, "mark %d", i)
 	}
+	release()
 	x.sync(s2)
 	require.NoError(t, d.Poll(marks))
 	for i, m := range marks {
@@ -231,9 +234,10 @@ func testRecordTwice(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, e := x.stream(), x.event()
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
-	p := x.busy(s)
+	p, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	require.False(t, x.fired(e), "the first record may have fired, the second has not")
+	release()
 	for !x.fired(e) {
 	}
 	require.Equal(t, words(backlogFills-1), x.read(p+backlogBytes-4, 4))
@@ -242,18 +246,20 @@ func testRecordTwice(t *testing.T, d cuda.Device) {
 func testRecordElsewhere(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s1, s2, e := x.stream(), x.stream(), x.event()
-	x.busy(s1)
+	_, release := x.held(s1)
 	x.submit(func(b *cuda.Batch) { b.Record(s1, e) })
 	require.False(t, x.fired(e))
 	x.submit(func(b *cuda.Batch) { b.Record(s2, e) })
 	x.sync(s2)
 	require.True(t, x.fired(e), "the record in the idle stream has taken its place")
+	release()
+	x.sync(s1)
 }
 
 func testWaitHoldsOnlyWhatFollows(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s1, s2, busy, before, after := x.stream(), x.stream(), x.event(), x.event(), x.event()
-	x.busy(s1)
+	_, release := x.held(s1)
 	x.submit(func(b *cuda.Batch) {
 		b.Record(s1, busy)
 		b.Record(s2, before)
@@ -263,6 +269,7 @@ func testWaitHoldsOnlyWhatFollows(t *testing.T, d cuda.Device) {
 	for !x.fired(before) {
 	}
 	require.False(t, x.fired(after))
+	release()
 	x.sync(s2)
 	require.True(t, x.fired(busy))
 	require.True(t, x.fired(after))

@@ -299,12 +299,14 @@ func testGraphHandles(t *testing.T, d cuda.Device) {
 	x := newGraphs(t, d)
 	s, p, e := x.stream(), x.alloc(backlogBytes), x.event()
 	g := x.exec(s, func(b *cuda.Batch) { x.backlog(b, s, p) }) // whose graph is gone
+	release := x.hold(s)
 	x.submit(func(b *cuda.Batch) {
 		b.LaunchGraph(s, g)
 		b.Record(s, e)
 	})
 	require.NoError(t, x.g.DestroyGraphExec(g))
 	require.False(t, x.fired(e))
+	release()
 	x.sync(s)
 	require.Equal(t, words(backlogFills-1), x.read(p+backlogBytes-4, 4))
 	var b cuda.Batch

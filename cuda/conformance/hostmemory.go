@@ -264,9 +264,10 @@ func testRegisteredLate(t *testing.T, d cuda.Device) {
 	h := x.register(mem)
 	s, p := x.stream(), x.alloc(4096)
 	copy(mem, pattern(4096, 1))
-	x.busy(s)
+	_, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Copy(s, p, h.Device, 4096) })
-	copy(mem, pattern(4096, 2)) // the copy is still behind the backlog
+	copy(mem, pattern(4096, 2))
+	release()
 	x.sync(s)
 	require.Equal(t, pattern(4096, 2), x.read(p, 4096))
 	require.NoError(t, x.host().UnregisterHost(h))

@@ -73,7 +73,7 @@ func testBlockingWaitsForLegacy(t *testing.T, d cuda.Device) {
 func (x *bench) overtakes(s, o cuda.Stream) {
 	x.t.Helper()
 	p, busy, done := x.alloc(64), x.event(), x.event()
-	x.busy(s)
+	_, release := x.held(s)
 	x.submit(func(b *cuda.Batch) {
 		b.Record(s, busy)
 		b.Fill8(o, p, 3, 64)
@@ -82,6 +82,7 @@ func (x *bench) overtakes(s, o cuda.Stream) {
 	for !x.fired(done) {
 	}
 	require.False(x.t, x.fired(busy), "work in one stream waited for the other")
+	release()
 	x.sync(s)
 }
 

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,13 +64,16 @@ func testAllocRange(t *testing.T, d cuda.Device) {
 		base, size, err := d.AllocRange(p + off)
 		require.NoError(t, err)
 		require.Equal(t, p, base)
-		require.Equal(t, uint64(1000), size)
+		require.GreaterOrEqual(t, size, uint64(1000)) // hardware may round it up
+		if x.simulated() {
+			require.Equal(t, uint64(1000), size)
+		}
 	}
 	require.NoError(t, d.Free(p))
 	_, _, err := d.AllocRange(p)
-	require.ErrorIs(t, err, cuda.ErrNotFound)
+	require.True(t, errors.Is(err, cuda.ErrNotFound) || !x.simulated() && errors.Is(err, cuda.ErrInvalidValue), "%v", err)
 	_, _, err = d.AllocRange(0)
-	require.ErrorIs(t, err, cuda.ErrNotFound)
+	require.True(t, errors.Is(err, cuda.ErrNotFound) || !x.simulated() && errors.Is(err, cuda.ErrInvalidValue), "%v", err)
 }
 
 func testReadWrite(t *testing.T, d cuda.Device) {
@@ -175,9 +179,10 @@ func testSourceReadLate(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, h, p := x.stream(), x.pinned(256), x.alloc(256)
 	copy(h.Host, pattern(256, 1))
-	x.busy(s)
+	_, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Copy(s, p, h.Device, 256) })
-	copy(h.Host, pattern(256, 2)) // the copy is still behind the backlog
+	copy(h.Host, pattern(256, 2))
+	release()
 	x.sync(s)
 	require.Equal(t, pattern(256, 2), x.read(p, 256))
 }

@@ -103,6 +103,7 @@ var pages = map[string]string{
 	"pair: words in pinned memory are both's":            wordPage,
 	"pair: pinned memory is reached from both":           driverAPI + "group__CUDA__UNIFIED.html",
 	"pair: the host reads and writes memory of both":     driverAPI + "group__CUDA__UNIFIED.html",
+	"pair: who asks after one that died lives on":       Own,
 	"pair: without access a kernel may not":              driverAPI + "group__CUDA__PEER__ACCESS.html",
 	"pinned: a registered source is read late":           driverAPI + "api-sync-behavior.html",
 	"pinned: each kind is let go of in its own way":      driverAPI + "group__CUDA__MEM.html",

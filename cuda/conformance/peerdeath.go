@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,9 +12,7 @@ import (
 // after again.
 func testPeerAsks(t *testing.T, a, b cuda.Device) {
 	x, y := newPair(t, a, b)
-	if !strings.HasPrefix(a.Info().Name, "kvgate simulated") && !a.Info().Simulated {
-		t.Skip("needs a GPU that is simulated: no page says what hardware does")
-	}
+	x.simulatedOnly("no page says what hardware does")
 	sa, sb, p, e, f := x.stream(), y.stream(), x.alloc(64), y.event(), y.kernel("fill_index")
 	h := x.imported(b, e)
 	y.busy(sb)

@@ -133,6 +133,7 @@ func testPoolFreeLater(t *testing.T, d cuda.Device) {
 	x := newPools(t, d)
 	s, out, e := x.stream(), x.alloc(256), x.event()
 	p := x.take(s, backlogBytes)
+	release := x.hold(s)
 	x.submit(func(b *cuda.Batch) {
 		x.backlog(b, s, p)
 		b.Copy(s, out, p+backlogBytes-256, 256)
@@ -140,6 +141,7 @@ func testPoolFreeLater(t *testing.T, d cuda.Device) {
 	})
 	x.give(s, p)
 	require.False(t, x.fired(e), "the free has waited")
+	release()
 	q := x.take(s, backlogBytes) // perhaps the same memory
 	x.submit(func(b *cuda.Batch) { b.Fill8(s, q, 0xee, backlogBytes) })
 	x.give(s, q)
@@ -258,7 +260,9 @@ func testPoolThreshold(t *testing.T, d cuda.Device) {
 	p := x.take(s, 256)
 	x.give(s, p)
 	x.sync(s)
-	require.Zero(t, x.get(cuda.PoolReserved))
+	if x.simulated() { // the page has the driver try to
+		require.Zero(t, x.get(cuda.PoolReserved))
+	}
 	require.GreaterOrEqual(t, x.get(cuda.PoolReservedHigh), uint64(large))
 }
 

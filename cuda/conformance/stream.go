@@ -59,9 +59,10 @@ func testZeroThenCopy(t *testing.T, d cuda.Device) {
 func testSyncStream(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, e := x.stream(), x.event()
-	p := x.busy(s)
+	p, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	require.False(t, x.fired(e))
+	release()
 	x.sync(s)
 	require.True(t, x.fired(e))
 	require.Equal(t, words(backlogFills-1), x.read(p+backlogBytes-4, 4))
@@ -97,10 +98,11 @@ func testPriorities(t *testing.T, d cuda.Device) {
 func testDestroyStream(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, e := x.stream(), x.event()
-	p := x.busy(s)
+	p, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	require.NoError(t, d.DestroyStream(s))
 	require.False(t, x.fired(e), "destroying a stream must not drop its work")
+	release()
 	require.NoError(t, d.Sync(bg))
 	require.True(t, x.fired(e))
 	require.Equal(t, words(backlogFills-1), x.read(p, 4))
@@ -122,11 +124,12 @@ func testUnknownStream(t *testing.T, d cuda.Device) {
 func testCancelledSync(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, e := x.stream(), x.event()
-	x.busy(s)
+	_, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
 	require.ErrorIs(t, d.SyncStream(ctx, s), context.Canceled)
+	release()
 	x.sync(s)
 	require.True(t, x.fired(e))
 }
@@ -135,7 +138,7 @@ func testNoOrder(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s1, s2, busy, idle := x.stream(), x.stream(), x.event(), x.event()
 	p := x.alloc(64)
-	x.busy(s1)
+	_, release := x.held(s1)
 	x.submit(func(b *cuda.Batch) {
 		b.Record(s1, busy)
 		b.Fill8(s2, p, 3, 64)
@@ -144,5 +147,6 @@ func testNoOrder(t *testing.T, d cuda.Device) {
 	for !x.fired(idle) {
 	}
 	require.False(t, x.fired(busy), "the stream without work waited for the other")
+	release()
 	x.sync(s1)
 }

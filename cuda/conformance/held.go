@@ -1,0 +1,49 @@
+package conformance
+
+import (
+	"errors"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+)
+
+// held keeps s from going on until the host calls release, and has it busy then.
+// It returns the bytes that it works on. However fast the device is and slow the
+// host, what is submitted to s meanwhile stays pending; and nothing may be
+// allocated, nor anything else be done for which a device waits for its streams.
+// Where a device's streams wait for no words, only the work holds s up.
+func (x *bench) held(s cuda.Stream) (p cuda.DevicePtr, release func()) {
+	x.t.Helper()
+	p = x.alloc(backlogBytes)
+	release = x.hold(s)
+	x.submit(func(b *cuda.Batch) { x.backlog(b, s, p) })
+	return p, release
+}
+
+// hold is held without work. Where streams wait for no words it does nothing.
+func (x *bench) hold(s cuda.Stream) (release func()) {
+	x.t.Helper()
+	w, err := x.AllocPinned(64, cuda.AllocOptions{Name: "what " + x.t.Name() + " holds a stream by"})
+	if errors.Is(err, cuda.ErrNotSupported) {
+		return func() {}
+	}
+	require.NoError(x.t, err)
+	w.Word(0).Store(0)
+	x.b.Reset()
+	x.b.WaitWord(s, w.Device, 1)
+	if err := x.Submit(&x.b); errors.Is(err, cuda.ErrNotSupported) {
+		return func() {}
+	} else {
+		require.NoError(x.t, err)
+	}
+	released := false
+	release = func() {
+		if !released {
+			released = true
+			w.Word(0).Store(1)
+		}
+	}
+	x.t.Cleanup(release) // no device is closed before
+	return release
+}
