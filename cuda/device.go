@@ -65,7 +65,8 @@ type PinnedBuffer struct {
 type StreamOptions struct {
 	// Name appears in errors and reports.
 	Name string
-	// HighPriority asks for the device's greatest priority.
+	// HighPriority asks for the device's greatest priority, whichever number that
+	// is: the second of [Info.Priorities]. It wins over Priority.
 	HighPriority bool
 	// Priority is the priority where HighPriority is not set, as CUDA counts:
 	// smaller is greater, and 0 is the least. What lies outside [Info.Priorities]

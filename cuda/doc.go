@@ -12,6 +12,26 @@
 // no other order than those waits make, unless they are blocking ones and an engine
 // uses the legacy default stream: see [Device.LegacyStream].
 //
+// # What not every device can
+//
+// A device may implement more than [Device]:
+//
+//	Watcher          tells without a crossing that marks may have moved
+//	Grapher          captures streams and launches graphs
+//	StreamAllocator  allocates and frees in stream order
+//	Managed          memory that host and device both use in place
+//	HostMemory       registers host memory, and copies pageable memory
+//	IPC              shares memory with other processes
+//	Peers            works with other devices of the machine
+//	RDMADevice       readies memory for NICs
+//
+// A type assertion tells whether the back end has a way to do it. What it has a
+// way to do, and the driver or the device behind it can not, is
+// [ErrNotSupported], as are single methods and commands, those of [Device]
+// included, that a back end has no way to do. A wrapper of devices may implement
+// them all, and returns the same for what the device that it wraps does not
+// implement. So callers look at both.
+//
 // Handles (streams, events, functions) and device addresses are integers,
 // never Go pointers: the collector has no part in their lifetime, and whoever
 // made one frees it.

@@ -11,6 +11,9 @@ var ErrBackwards = errors.New("counter went backwards")
 // Extend32 turns readings of a 32-bit counter that wraps into a 64-bit one.
 // Between two readings the counter may advance by less than 2^31; a larger
 // step can not be told from a step back. The zero value starts at 0.
+//
+// It is for programs that count in words of their own ([cuda.Batch.WriteWord],
+// or a CPU's store): a registry's marks have events, and need no counter.
 type Extend32 struct{ last uint64 }
 
 // Next takes a reading and returns the extended count. A reading below the

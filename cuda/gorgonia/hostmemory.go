@@ -93,3 +93,10 @@ func (d *Device) copyHost(op string, h cuda.Stream, at cuda.DevicePtr, host []by
 		return start(unsafe.Pointer(unsafe.SliceData(host)), int64(len(host)), s)
 	})
 }
+
+// lacks refuses what gorgonia.org/cu has no function for.
+func (d *Device) lacks(op, symbol string) error {
+	return d.within(op, func() error {
+		return refuse(cuda.ErrNotSupported, op, "gorgonia.org/cu has no %s", symbol)
+	})
+}
