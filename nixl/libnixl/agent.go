@@ -158,8 +158,10 @@ func (a *Agent) start(backends []BackendConfig) error {
 	var h handle
 	var s status
 	var err error
-	a.guard(func() { h, s, err = a.d.createAgent(a.name, a.cfg.native()) })
-	if err = failed(op, "", s, err); err != nil {
+	set := a.lib.withPlugins(func() {
+		a.guard(func() { h, s, err = a.d.createAgent(a.name, a.cfg.native()) })
+	})
+	if err = failed(op, "", s, both(set, err)); err != nil {
 		return err
 	}
 	a.h, a.address = h, nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kvgate/kvgate/internal/dl"
 	"github.com/kvgate/kvgate/nixl"
@@ -30,7 +31,10 @@ type Library struct {
 	d       driver
 	path    string
 	plugins string
+	ours    bool // plugins was chosen here
 	tried   []string
+
+	started atomic.Bool // it has read where its plugins are
 
 	mu      sync.Mutex
 	signals []int
@@ -54,7 +58,8 @@ var opened struct {
 // Open loads the library: the file that KVGATE_NIXL_LIB names, else the one on
 // the loader's path, else that of an installed wheel (nixl-cu12, nixl-cu13),
 // which hides it in a folder of its own. NIXL_PLUGIN_DIR is set to the folder
-// of the library's plugins unless it is set already.
+// of the library's plugins unless it is set already; of several libraries each
+// gets its own.
 //
 // The error is an [nixl.ErrUnavailable] that says why each file could not be
 // used: there is none, it lacks the symbol to probe, or it is a stub, which
@@ -107,17 +112,56 @@ func load(file string) (*Library, error) {
 	case stub:
 		return nil, fmt.Errorf("%s is a stub", l.path)
 	}
+	return l, l.choosePlugins()
+}
+
+// chosen is what NIXL_PLUGIN_DIR was set to here.
+var chosen struct {
+	sync.Mutex
+	folder string // "": nothing
+}
+
+func (l *Library) choosePlugins() error {
+	chosen.Lock()
+	defer chosen.Unlock()
 	l.plugins = os.Getenv(PluginVariable)
+	if l.plugins != "" && l.plugins != chosen.folder {
+		return nil
+	}
+	l.plugins, l.ours = "", true
+	dir := filepath.Join(filepath.Dir(l.path), "plugins")
+	if st, err := os.Stat(dir); err == nil && st.IsDir() {
+		l.plugins = dir
+	}
+	return l.tellPlugins()
+}
+
+// tellPlugins sets the variable for this library. The caller holds chosen.
+func (l *Library) tellPlugins() error {
+	chosen.folder = l.plugins
 	if l.plugins == "" {
-		dir := filepath.Join(filepath.Dir(l.path), "plugins")
-		if st, err := os.Stat(dir); err == nil && st.IsDir() {
-			if err := os.Setenv(PluginVariable, dir); err != nil {
-				return nil, err
-			}
-			l.plugins = dir
+		return os.Unsetenv(PluginVariable)
+	}
+	return os.Setenv(PluginVariable, l.plugins)
+}
+
+// withPlugins calls fn, which makes an agent. The library reads the variable when
+// it makes its first: by then it may be another library's, or the program's.
+func (l *Library) withPlugins(fn func()) error {
+	if !l.ours || l.started.Load() {
+		fn()
+		return nil
+	}
+	chosen.Lock()
+	defer chosen.Unlock()
+	if os.Getenv(PluginVariable) == chosen.folder {
+		if err := l.tellPlugins(); err != nil {
+			return err
 		}
 	}
-	return l, nil
+	fn()
+	l.started.Store(true)
+	return nil
 }
 
 // candidates returns the files to try, in order. One that is named is made

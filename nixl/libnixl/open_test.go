@@ -107,6 +107,48 @@ func init() {
 	}
 }
 
+const choosySource = `#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+bool nixl_capi_is_stub(void) { return false; }
+int nixl_capi_create_configured_agent(const char *n, const void *c, void **a) {
+	const char *dir = getenv("NIXL_PLUGIN_DIR");
+	static int x; *a = &x;
+	return dir && !strcmp(dir, "%s") ? 0 : -1;
+}
+int nixl_capi_destroy_agent(void *a) { return 0; }`
+
+// Each of two libraries finds its own plugins, whichever is used first; what the
+// program says holds for both.
+func TestPluginsOfTwoLibraries(t *testing.T) {
+	t.Setenv(PluginVariable, os.Getenv(PluginVariable)) // puts it back
+	for _, c := range []struct {
+		set   string
+		order []int
+	}{{"", []int{0, 1}}, {"", []int{1, 0}}, {t.TempDir(), []int{0, 1}}} {
+		require.NoError(t, os.Setenv(PluginVariable, c.set))
+		var libs []*Library
+		for range 2 {
+			dir := t.TempDir()
+			plugins := filepath.Join(dir, "plugins")
+			require.NoError(t, os.Mkdir(plugins, 0o755))
+			want := plugins
+			if c.set != "" {
+				want = c.set
+			}
+			l, err := OpenWithOptions(Options{Path: compiled(t, dir, fmt.Sprintf(choosySource, want))})
+			require.NoError(t, err)
+			require.Equal(t, want, l.PluginFolder())
+			libs = append(libs, l)
+		}
+		for _, i := range c.order {
+			a, err := libs[i].NewAgent(context.Background(), "a", Config{Backends: []BackendConfig{}})
+			require.NoError(t, err)
+			require.NoError(t, a.Close())
+		}
+	}
+}
+
 // A relative path is as good: the plugins and the version are found from it.
 func TestRelativePath(t *testing.T) {
 	file := library(t).Path()
