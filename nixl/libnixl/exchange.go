@@ -222,7 +222,9 @@ func (a *Agent) fetchEtcd(ctx context.Context, op, name, label string, dead *lef
 	}
 	p, err := a.take(ctx, op, name, "etcd key "+key, kv.Value)
 	if unmet(err) && ctx.Err() == nil {
-		*dead = leftover{kv.Changed, err}
+		if !errors.Is(err, nixl.ErrUnavailable) { // which may answer yet
+			*dead = leftover{kv.Changed, err}
+		}
 		return nixl.Peer{}, notYet{err}
 	}
 	if err == nil && label == wholeLabel {
