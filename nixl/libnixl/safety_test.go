@@ -342,7 +342,7 @@ func TestStrangersDisconnect(t *testing.T) {
 	unproven(t, err, nixl.ErrDisconnected)
 	polls := p.s.count("poll")
 	_, err = y.Status()
-	unproven(t, err, nixl.ErrNoPeer)
+	unproven(t, err, nixl.ErrDisconnected)
 	require.Equal(t, polls, p.s.count("poll"), "the library has nothing to say of it")
 	quiet(t, idle.Post(), nixl.ErrNoPeer)
 	unproven(t, x.Post(), nixl.ErrNoPeer)

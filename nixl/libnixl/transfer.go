@@ -227,7 +227,7 @@ func (t *Transfer) poll(op string) (nixl.Status, error) {
 	if !t.arrived {
 		if err := a.peers.Check(op, t.spec.Peer); err != nil {
 			// The library would say the same, without a look at the request.
-			t.fail(&nixl.Error{Op: op, Peer: t.spec.Peer.Name, Err: nixl.ErrNoPeer, Detail: "lost while the transfer was in flight"})
+			t.fail(&nixl.Error{Op: op, Peer: t.spec.Peer.Name, Err: nixl.ErrDisconnected, Detail: "lost while the transfer was in flight"})
 			err = t.err
 			a.mu.Unlock()
 			return nixl.Failed, err

@@ -27,7 +27,7 @@ func TestDisconnectInMidTransfer(t *testing.T) {
 	x.unquiet(x.wait(tr), nixl.ErrDisconnected)
 	at := present(x.dm.Bytes()[size/2:])
 	// The bystander is reported without a look at it, and lands on.
-	x.unquiet(x.wait(bystander), nixl.ErrNoPeer)
+	x.unquiet(x.wait(bystander), nixl.ErrDisconnected)
 	require.NoError(t, bystander.Close())
 	require.Empty(t, x.messages())
 	late := present(x.dm.Bytes()[size/2:])
@@ -108,7 +108,7 @@ func TestDoneBeforeTheDisconnect(t *testing.T) {
 			x.unquiet(x.wait(long), nixl.ErrDisconnected)
 		} else {
 			x.unquiet(x.wait(long), nixl.ErrDisconnected)
-			x.unquiet(x.wait(quick), nixl.ErrNoPeer)
+			x.unquiet(x.wait(quick), nixl.ErrDisconnected)
 		}
 	}
 }

@@ -86,8 +86,8 @@ func (f *Fabric) newAgent(op, name string, mems []Memory) (nixl.Agent, error) {
 // Disconnect cuts the connections of an agent with all others, in both
 // directions. Each side learns of it as with the real library: the first
 // transfer that looks fails with [nixl.ErrDisconnected] and makes the peer
-// unknown; every other one of that peer then reports [nixl.ErrNoPeer] without
-// having stopped. Chunks go on landing for up to Options.Linger. AddPeer
+// unknown; every other one with that peer is then reported so, too, without a
+// look at it and without having stopped. Chunks go on landing for up to Options.Linger. AddPeer
 // connects anew.
 func (f *Fabric) Disconnect(name string) error {
 	defer f.world.Notify()

@@ -228,7 +228,7 @@ func (t *transfer) poll() (nixl.Status, error) {
 	}
 	// As in the library: the peer is looked up before the request is.
 	if err := t.a.peers.Check(op, t.spec.Peer); err != nil {
-		t.fail(&nixl.Error{Op: op, Peer: t.spec.Peer.Name, Err: nixl.ErrNoPeer, Detail: "lost while the transfer was in flight"})
+		t.fail(&nixl.Error{Op: op, Peer: t.spec.Peer.Name, Err: nixl.ErrDisconnected, Detail: "lost while the transfer was in flight"})
 		return t.status, t.err
 	}
 	fl := t.flight
