@@ -68,6 +68,8 @@ const (
 var parts = []part{
 	{name: probePart, what: "the driver opens, and what it says of the device", kind: figures,
 		program: "kit", args: []string{"probe"}, limit: 20 * time.Second},
+	// Some 195 behaviours and twice 85 of them at 50 ms, and 30 processes at 1 s
+	// each, make 48 s: an estimate for hardware. Simulated it takes as long.
 	{name: "conformance", what: "behaviours that every device shows alike, polled and watched", kind: tests,
 		program: "driver.test", args: []string{"-test.run", "OnGPU"}, env: []string{"KVGATE_REQUIRE_GPU=1"},
 		limit: 85 * time.Second, least: 60, slow: 500},

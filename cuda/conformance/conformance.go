@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,14 @@ type Option uint8
 // good as new, which no hardware is.
 const Apart Option = 1
 
+// Waits runs the behaviours alone that have to do with marks, streams and waits
+// for them: for a device of which another one, that is the same in all else, has
+// shown the whole table.
+const Waits Option = 2
+
+var waits = []map[string]Behaviour{streamBehaviours, eventBehaviours, submitBehaviours, legacyBehaviours, wordBehaviours,
+	signalBehaviours, blockingBehaviours, capturedBehaviours}
+
 // Run runs every behaviour on a device of its own. Some start the program of
 // the test again, which has to come to the same Run.
 func Run(t *testing.T, open func(t *testing.T) cuda.Device, options ...Option) {
@@ -57,7 +66,14 @@ func Run(t *testing.T, open func(t *testing.T) cuda.Device, options ...Option) {
 		runPeer(t, name, open)
 		return
 	}
-	runTable(t, slices.Collect(maps.Keys(Behaviours())), options, func(t *testing.T, name string) {
+	names := slices.Collect(maps.Keys(Behaviours()))
+	if slices.Contains(options, Waits) {
+		names = slices.DeleteFunc(names, func(name string) bool {
+			return !strings.HasPrefix(name, "sticky: ") &&
+				!slices.ContainsFunc(waits, func(table map[string]Behaviour) bool { return table[name] != nil })
+		})
+	}
+	runTable(t, names, options, func(t *testing.T, name string) {
 		d := open(t)
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
 		Behaviours()[name](t, d)
