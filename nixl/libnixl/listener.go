@@ -26,6 +26,7 @@ type listener struct {
 	conns   map[net.Conn]struct{}
 	running int
 	closed  bool
+	limit   int // of conns
 }
 
 // maxConnections is how many agents may be connected at a time; they stay so.
@@ -39,7 +40,7 @@ func listen(a *Agent, port uint16) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &listener{a: a, l: l, conns: map[net.Conn]struct{}{}, running: 1}
+	s := &listener{a: a, l: l, conns: map[net.Conn]struct{}{}, running: 1, limit: maxConnections}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	a.clk.Go("listener of "+a.name, s.accept)
 	return s, nil
@@ -59,14 +60,15 @@ func (s *listener) accept() {
 			continue
 		}
 		s.mu.Lock()
-		full := s.closed || len(s.conns) >= maxConnections
+		limit := s.limit
+		full := s.closed || len(s.conns) >= limit
 		if !full {
 			s.conns[conn] = struct{}{}
 			s.running++
 		}
 		s.mu.Unlock()
 		if full {
-			s.refused(conn, fmt.Errorf("more than %d connections", maxConnections))
+			s.refused(conn, fmt.Errorf("more than %d connections", limit))
 			_ = conn.Close()
 			continue
 		}
