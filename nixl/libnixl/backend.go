@@ -62,7 +62,8 @@ func (a *Agent) Plugin(name string) (PluginInfo, error) {
 }
 
 // AddBackend makes another backend of the agent. A plugin makes at most one
-// for each agent. Memory that is registered already is not known to it.
+// for each agent. Memory that is registered already is not known to it, nor is
+// what is registered again or inside of that.
 func (a *Agent) AddBackend(b BackendConfig) (*Backend, error) {
 	const op = "add backend"
 	if err := b.check(op); err != nil {

@@ -101,7 +101,9 @@ func (a *Agent) publish(ctx context.Context, label string, blob []byte, to netip
 }
 
 // Withdraw takes back what was published: agents that learned it from etcd, or
-// the one at that address, forget this one. Errors are as for Publish.
+// the one at that address, forget this one. Errors are as for Publish. In etcd it
+// takes the agent's own keys only; an agent of another binding that leaves also
+// takes those of names that go on behind its own and a slash.
 func (a *Agent) Withdraw(ctx context.Context, from netip.AddrPort) error {
 	const op = "withdraw"
 	if from.IsValid() {
