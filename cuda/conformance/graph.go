@@ -299,7 +299,7 @@ func testGraphHandles(t *testing.T, d cuda.Device) {
 	x := newGraphs(t, d)
 	s, p, e := x.stream(), x.alloc(backlogBytes), x.event()
 	g := x.exec(s, func(b *cuda.Batch) { x.backlog(b, s, p) }) // whose graph is gone
-	x.submit(func(b *cuda.Batch) { b.LaunchGraph(s, g) }) // the first may allocate
+	x.submit(func(b *cuda.Batch) { b.LaunchGraph(s, g) })      // the first may allocate
 	x.sync(s)
 	release := x.hold(s)
 	x.submit(func(b *cuda.Batch) {
