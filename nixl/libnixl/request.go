@@ -44,10 +44,10 @@ func (t *Transfer) Cost() (Cost, error) {
 func (t *Transfer) Telemetry() (Telemetry, error) {
 	var m Telemetry
 	err := t.ask("telemetry", func(h, req handle) (s status, err error) {
-		if t.posts == 0 {
-			return 0, nixl.Refuse("telemetry", t.spec.Peer.Name, nixl.ErrNotPosted, "")
-		}
 		m, s, err = t.a.d.telemetry(h, req)
+		if t.posts == 0 && err == nil && s != statusNoTelemetry {
+			err = nixl.Refuse("telemetry", t.spec.Peer.Name, nixl.ErrNotPosted, "")
+		}
 		return s, err
 	})
 	return m, err
