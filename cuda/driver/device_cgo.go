@@ -35,9 +35,10 @@ type Device struct {
 	missing  []abi.Symbol
 	staging  staging
 	rdma     cuda.RDMA
-	pageable bool // the device reaches pageable memory by itself
-	watched  atomic.Pointer[Watched]
-	pooling  atomic.Bool // there was an allocation in stream order
+	pageable bool                    // the device reaches pageable memory by itself
+	watching atomic.Bool             // Watch was called
+	watched  atomic.Pointer[Watched] // once it has begun
+	pooling  atomic.Bool             // there was an allocation in stream order
 
 	calls  atomic.Int64 // under way
 	closed atomic.Bool
@@ -55,6 +56,7 @@ type Device struct {
 	registered map[cuda.DevicePtr]bool
 	opened     map[cuda.DevicePtr]int // of other processes, and how often
 	spare      []C.uint64_t           // events for waits
+	waits      map[uint64]*eventWaits // by the driver's handle of an event
 }
 
 var _ cuda.Device = (*Device)(nil)

@@ -171,18 +171,25 @@ func (d *Device) AdoptEvent(e RawEvent) (cuda.Event, error) {
 }
 
 // DestroyEvent makes the handle invalid. Records and waits that are in streams
-// keep their meaning.
+// keep their meaning, and [Device.SyncEvent] ends as it would have.
 func (d *Device) DestroyEvent(ev cuda.Event) error {
 	const op = "destroy event"
 	if err := d.enter(op); err != nil {
 		return err
 	}
 	defer d.leave()
-	e, ok := d.take(C.KVG_EVENT, uint64(ev))
+	d.mu.Lock()
+	e, ok := d.takeLocked(C.KVG_EVENT, uint64(ev))
+	w := d.waits[e.raw]
+	held := ok && !e.foreign && w != nil
+	if held {
+		w.destroyed = true
+	}
+	d.mu.Unlock()
 	if !ok {
 		return badHandle(op, "event", uint64(ev))
 	}
-	if e.foreign {
+	if e.foreign || held {
 		return nil
 	}
 	if r := C.kvg_free_event(d.c, C.uint64_t(e.raw)); r.why != C.KVG_OK {

@@ -83,24 +83,69 @@ func (d *Device) SyncStream(ctx context.Context, s cuda.Stream) error {
 	}
 }
 
+// eventWaits are the calls that wait for an event.
+type eventWaits struct {
+	n         int
+	destroyed bool // the last of them frees it
+}
+
+// holdEvent finds an event and keeps it until releaseEvent.
+func (d *Device) holdEvent(handle uint64) (entry, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e, ok := d.handles[C.KVG_EVENT].find(handle)
+	if !ok || e.foreign {
+		return e, ok
+	}
+	if d.waits == nil {
+		d.waits = map[uint64]*eventWaits{}
+	}
+	if d.waits[e.raw] == nil {
+		d.waits[e.raw] = &eventWaits{}
+	}
+	d.waits[e.raw].n++
+	return e, true
+}
+
+func (d *Device) releaseEvent(e entry) {
+	if e.foreign {
+		return
+	}
+	d.mu.Lock()
+	w := d.waits[e.raw]
+	w.n--
+	if w.n == 0 {
+		delete(d.waits, e.raw)
+	}
+	free := w.n == 0 && w.destroyed
+	d.mu.Unlock()
+	if free { // DestroyEvent has returned; what is wrong with the device others find
+		C.kvg_free_event(d.c, C.uint64_t(e.raw))
+	}
+}
+
 // SyncEvent blocks until the newest record of ev has fired. Where the event was
 // made with BlockingSync it blocks a thread of the system's, else it spins. In the
 // first case, when ctx is done first, a goroutine goes on waiting in its stead,
-// and Close waits for that.
+// and Close waits for that; an event that is destroyed meanwhile is kept as long.
 func (d *Device) SyncEvent(ctx context.Context, ev cuda.Event) error {
 	const op = "synchronise event"
 	if err := d.enter(op); err != nil {
 		return err
 	}
-	e, ok := d.find(C.KVG_EVENT, uint64(ev))
+	e, ok := d.holdEvent(uint64(ev))
 	if !ok {
 		d.leave()
 		return badHandle(op, "event", uint64(ev))
 	}
 	if e.sleep {
-		return d.blocking(ctx, op, func() C.kvg_result { return C.kvg_sync_event(d.c, C.uint64_t(e.raw)) })
+		return d.blocking(ctx, op, func() C.kvg_result {
+			defer d.releaseEvent(e)
+			return C.kvg_sync_event(d.c, C.uint64_t(e.raw))
+		})
 	}
 	defer d.leave()
+	defer d.releaseEvent(e)
 	for {
 		r := C.kvg_query(d.c, C.uint64_t(e.raw))
 		switch {

@@ -57,12 +57,16 @@ func (d *Device) Watch(source Wake) (*Watched, error) {
 		return nil, &cuda.Error{Code: cuda.ErrInvalidValue, Op: op, Detail: source.String()}
 	}
 	w := &Watched{Device: d}
-	if !d.watched.CompareAndSwap(nil, w) {
+	if !d.watching.CompareAndSwap(false, true) {
 		return nil, &cuda.Error{Code: cuda.ErrIllegalState, Op: op, Detail: "the device is watched already"}
 	}
 	if err := w.start(source); err != nil {
-		d.watched.Store(nil)
+		d.watching.Store(false)
 		return nil, err
+	}
+	d.watched.Store(w)
+	if d.dead.Load() != nil { // whoever found it so may have seen no watcher
+		w.touch()
 	}
 	return w, nil
 }
@@ -161,7 +165,7 @@ func (w *Watched) Hook(fn, arg unsafe.Pointer) error {
 }
 
 func (w *Watched) touch() {
-	if w.wake != nil && !w.closed.Load() {
+	if !w.closed.Load() {
 		C.kvg_wake_touch(w.wake)
 	}
 }
