@@ -247,9 +247,6 @@ func TestCloseWhileAPeerIsSilent(t *testing.T) {
 
 // What the library is left to find out by itself takes seconds, not minutes.
 func TestUCXGivesUpSoon(t *testing.T) {
-	if !*long {
-		t.Skip("takes seconds by its nature: -long")
-	}
 	p, ip := overEthernet(t, "tcp,self", Config{})
 	blob := stranger(t, p.b, "stranger", silentPort(t, ip).Port())
 	clk := clock.Wall()
