@@ -153,14 +153,9 @@ func (d *Device) DestroyGraph(g cuda.Graph) error {
 		return err
 	}
 	defer d.leave()
-	e, ok := d.take(C.KVG_GRAPH, uint64(g))
-	if !ok {
-		return badHandle(op, "graph", uint64(g))
-	}
-	if r := C.kvg_free_graph(d.c, C.uint64_t(e.raw)); r.why != C.KVG_OK {
-		return d.fail(op, r, lacks(r, "cuGraphDestroy", ""))
-	}
-	return nil
+	return d.end(op, C.KVG_GRAPH, "graph", uint64(g), "cuGraphDestroy", func(raw C.uint64_t) C.kvg_result {
+		return C.kvg_free_graph(d.c, raw)
+	})
 }
 
 // DestroyGraphExec makes the handle invalid. Launches that are in streams still
@@ -171,12 +166,7 @@ func (d *Device) DestroyGraphExec(x cuda.GraphExec) error {
 		return err
 	}
 	defer d.leave()
-	e, ok := d.take(C.KVG_GRAPH_EXEC, uint64(x))
-	if !ok {
-		return badHandle(op, "executable graph", uint64(x))
-	}
-	if r := C.kvg_free_exec(d.c, C.uint64_t(e.raw)); r.why != C.KVG_OK {
-		return d.fail(op, r, lacks(r, "cuGraphExecDestroy", ""))
-	}
-	return nil
+	return d.end(op, C.KVG_GRAPH_EXEC, "executable graph", uint64(x), "cuGraphExecDestroy", func(raw C.uint64_t) C.kvg_result {
+		return C.kvg_free_exec(d.c, raw)
+	})
 }

@@ -114,6 +114,22 @@ func (d *Device) takeLocked(kind int, handle uint64) (entry, bool) {
 	return e, true
 }
 
+// end takes a handle and frees what it stood for, unless that is an engine's own.
+// Where the driver lacks what frees it, the symbol is named.
+func (d *Device) end(op string, kind int, what string, handle uint64, symbol string, free func(raw C.uint64_t) C.kvg_result) error {
+	e, ok := d.take(kind, handle)
+	if !ok {
+		return badHandle(op, what, handle)
+	}
+	if e.foreign {
+		return nil
+	}
+	if r := free(C.uint64_t(e.raw)); r.why != C.KVG_OK {
+		return d.fail(op, r, lacks(r, symbol, ""))
+	}
+	return nil
+}
+
 func badHandle(op, what string, h uint64) error {
 	return &cuda.Error{Code: cuda.ErrInvalidHandle, Op: op, Detail: fmt.Sprintf("%s %#x", what, h)}
 }

@@ -124,14 +124,9 @@ func (d *Device) DestroyPool(p cuda.Pool) error {
 	if p == 0 {
 		return &cuda.Error{Code: cuda.ErrInvalidValue, Op: op, Detail: "the device's own"}
 	}
-	e, ok := d.take(C.KVG_POOL, uint64(p))
-	if !ok {
-		return badHandle(op, "pool", uint64(p))
-	}
-	if r := C.kvg_free_pool(d.c, C.uint64_t(e.raw)); r.why != C.KVG_OK {
-		return d.fail(op, r, lacks(r, "cuMemPoolDestroy", ""))
-	}
-	return nil
+	return d.end(op, C.KVG_POOL, "pool", uint64(p), "cuMemPoolDestroy", func(raw C.uint64_t) C.kvg_result {
+		return C.kvg_free_pool(d.c, raw)
+	})
 }
 
 func checkAttribute(op string, a cuda.PoolAttribute) error {

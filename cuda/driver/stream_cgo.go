@@ -112,17 +112,9 @@ func (d *Device) DestroyStream(s cuda.Stream) error {
 		return err
 	}
 	defer d.leave()
-	e, ok := d.take(C.KVG_STREAM, uint64(s))
-	if !ok {
-		return badHandle(op, "stream", uint64(s))
-	}
-	if e.foreign {
-		return nil
-	}
-	if r := C.kvg_free_stream(d.c, C.uint64_t(e.raw)); r.why != C.KVG_OK {
-		return d.fail(op, r, "")
-	}
-	return nil
+	return d.end(op, C.KVG_STREAM, "stream", uint64(s), "", func(raw C.uint64_t) C.kvg_result {
+		return C.kvg_free_stream(d.c, raw)
+	})
 }
 
 // NewEvent returns an event without timing, which has not been recorded.
