@@ -90,36 +90,25 @@ func (d *Device) OpenMemory(h cuda.MemoryHandle) (cuda.DevicePtr, error) {
 // CloseMemory implements [cuda.IPC].
 func (d *Device) CloseMemory(p cuda.DevicePtr) error {
 	const op = "close memory"
-	if err := d.call(op, d.costs.Free); err != nil {
-		return err
+	drop := func(r *region) error {
+		if r.ipc.refs--; r.ipc.refs > 0 {
+			return nil
+		}
+		delete(d.mem.opened, r.ipc.handle)
+		return d.mem.release(r)
 	}
-	r, err := d.owned(op, uint64(p), cuda.DeviceMemory)
-	if err == nil && !r.ipc.foreign {
-		err = invalid(op, "%q is the device's own memory", r.name)
-	}
-	if err == nil && r.ipc.refs > 1 {
-		r.ipc.refs--
-		d.world.Exit()
-		return nil
-	}
-	wait := d.drained(nil)
-	d.world.Exit()
-	if err != nil {
-		return err
-	}
-	if err := d.await(bg, op, wait, 0); err != nil {
-		return err
-	}
-	if err := d.enter(op, 0); err != nil {
-		return err
-	}
-	defer d.world.Exit()
-	if r.freed {
-		return invalid(op, "%q is closed twice at once", r.name)
-	}
-	if r.ipc.refs--; r.ipc.refs > 0 { // opened again meanwhile
-		return nil
-	}
-	delete(d.mem.opened, r.ipc.handle)
-	return d.mem.release(r)
+	return d.afterWork(op, uint64(p), cuda.DeviceMemory, func(r *region) (bool, error) {
+		if !r.ipc.foreign {
+			return false, invalid(op, "%q is the device's own memory", r.name)
+		}
+		if r.ipc.refs > 1 {
+			return false, drop(r)
+		}
+		return true, nil
+	}, func(r *region) error {
+		if r.freed {
+			return invalid(op, "%q is closed twice at once", r.name)
+		}
+		return drop(r) // or it was opened again meanwhile
+	})
 }

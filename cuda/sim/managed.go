@@ -97,18 +97,42 @@ func (d *Device) FreeManaged(b cuda.ManagedBuffer) error {
 // freeAfterWork frees an allocation of that kind when the work that was
 // submitted before is over.
 func (d *Device) freeAfterWork(op string, addr uint64, kind cuda.MemoryKind) error {
+	return d.afterWork(op, addr, kind, func(r *region) (bool, error) {
+		if r.ipc.foreign {
+			return false, invalid(op, "%q is another process's: it is closed, not freed", r.name)
+		}
+		return true, nil
+	}, func(r *region) error {
+		if r.freed || r.block != nil && !r.block.given {
+			return invalid(op, "%q is freed twice at once", r.name)
+		}
+		if r.block != nil {
+			r.block.freed()
+			return nil
+		}
+		return d.mem.release(r)
+	})
+}
+
+// afterWork ends an allocation of that kind: first tells whether there is
+// something to wait for, and then is called when the work that was submitted
+// before is over. Both run with the machine locked.
+func (d *Device) afterWork(op string, addr uint64, kind cuda.MemoryKind,
+	first func(*region) (bool, error), then func(*region) error) error {
 	if err := d.call(op, d.costs.Free); err != nil {
 		return err
 	}
 	r, err := d.owned(op, addr, kind)
-	if err == nil && r.ipc.foreign {
-		err = invalid(op, "%q is another process's: it is closed, not freed", r.name)
+	more := false
+	if err == nil {
+		more, err = first(r)
+	}
+	if err != nil || !more {
+		d.world.Exit()
+		return err
 	}
 	wait := d.drained(nil)
 	d.world.Exit()
-	if err != nil {
-		return err
-	}
 	if err := d.await(bg, op, wait, 0); err != nil {
 		return err
 	}
@@ -116,14 +140,7 @@ func (d *Device) freeAfterWork(op string, addr uint64, kind cuda.MemoryKind) err
 		return err
 	}
 	defer d.world.Exit()
-	if r.freed || r.block != nil && !r.block.given {
-		return invalid(op, "%q is freed twice at once", r.name)
-	}
-	if r.block != nil {
-		r.block.freed()
-		return nil
-	}
-	return d.mem.release(r)
+	return then(r)
 }
 
 // forbidManaged takes managed memory from the host before a launch in s.
