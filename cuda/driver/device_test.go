@@ -24,7 +24,7 @@ import (
 
 func image(t testing.TB) []byte {
 	t.Helper()
-	src, err := os.ReadFile(filepath.Join(testutil.Root(t), "cuda/conformance/testdata/conformance.ptx"))
+	src, err := os.ReadFile(filepath.Join(testutil.Root(t), "cuda/cudatest/testdata/behaviours.ptx"))
 	require.NoError(t, err)
 	return src
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/cuda/conformance"
+	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/driver"
 )
 
@@ -49,19 +49,19 @@ func TestConformanceOnGPU(t *testing.T) {
 	d := openGPU(t)
 	t.Logf("%+v, RDMA %+v, %s", d.Info(), d.RDMA(), d.Library())
 	defer closeLast(t, d)
-	conformance.Run(t, func(t *testing.T) cuda.Device { return openGPU(t) }, conformance.Apart)
+	cudatest.Run(t, func(t *testing.T) cuda.Device { return openGPU(t) }, cudatest.Apart)
 }
 
 func TestConformanceOfPairsOnGPU(t *testing.T) {
 	require.NoError(t, openGPU(t).Close())
-	conformance.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
+	cudatest.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
 		b, err := driver.Open(driver.Options{Device: 1})
 		if errors.Is(err, cuda.ErrInvalidDevice) {
 			t.Skipf("needs a GPU beside the first: %v", err)
 		}
 		require.NoError(t, err)
 		return openGPU(t), b
-	}, conformance.Apart)
+	}, cudatest.Apart)
 }
 
 // Host functions are left out: they hold their streams for longer than some of
@@ -70,11 +70,11 @@ func TestConformanceOnGPUWatched(t *testing.T) {
 	defer closeLast(t, openGPU(t))
 	for _, source := range []driver.Wake{driver.WakeHelper, driver.WakeWord} {
 		t.Run(source.String(), func(t *testing.T) {
-			conformance.Run(t, func(t *testing.T) cuda.Device {
+			cudatest.Run(t, func(t *testing.T) cuda.Device {
 				w, err := openGPU(t).Watch(source)
 				require.NoError(t, err)
 				return w
-			}, conformance.Apart, conformance.Waits)
+			}, cudatest.Apart, cudatest.Waits)
 		})
 	}
 }

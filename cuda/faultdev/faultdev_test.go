@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/cuda/conformance"
+	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/faultdev"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/internal/vtime"
@@ -27,7 +27,7 @@ func open(t *testing.T) *sim.Device {
 }
 
 func TestWithoutFaultsItIsTheDevice(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) cuda.Device {
+	cudatest.Run(t, func(t *testing.T) cuda.Device {
 		d, err := sim.New(sim.Options{Shareable: true})
 		require.NoError(t, err)
 		return faultdev.Wrap(d, func(faultdev.Call) error { return nil })
@@ -35,7 +35,7 @@ func TestWithoutFaultsItIsTheDevice(t *testing.T) {
 }
 
 func TestPairsWithoutFaultsAreTheDevices(t *testing.T) {
-	conformance.RunPairs(t, func(t *testing.T) (a, b cuda.Device) {
+	cudatest.RunPairs(t, func(t *testing.T) (a, b cuda.Device) {
 		w := vtime.NewVirtual(vtime.Options{})
 		t.Cleanup(func() { require.NoError(t, w.Close()) })
 		open := func() cuda.Device {

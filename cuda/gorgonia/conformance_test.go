@@ -11,7 +11,7 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/cuda/conformance"
+	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/driver"
 	"github.com/kvgate/kvgate/cuda/gorgonia"
 	"github.com/kvgate/kvgate/cuda/softcuda"
@@ -42,7 +42,7 @@ func contextOn(t *testing.T, dev cu.Device) cu.CUContext {
 }
 
 func TestConformance(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) cuda.Device {
+	cudatest.Run(t, func(t *testing.T) cuda.Device {
 		d, err := gorgonia.Wrap(0, newContext(t))
 		require.NoError(t, err)
 		return d
@@ -50,7 +50,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOfPairs(t *testing.T) {
-	conformance.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
+	cudatest.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
 		open := func(dev cu.Device) cuda.Device {
 			d, err := gorgonia.Wrap(dev, contextOn(t, dev))
 			require.NoError(t, err)

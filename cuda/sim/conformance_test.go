@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/cuda/conformance"
+	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/internal/vtime"
 )
@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 		"real": {Real: true, Slow: 500, Shareable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conformance.Run(t, func(t *testing.T) cuda.Device {
+			cudatest.Run(t, func(t *testing.T) cuda.Device {
 				if o.Real {
 					t.Parallel()
 				}
@@ -39,7 +39,7 @@ func TestConformanceOfPairs(t *testing.T) {
 		"real":           func() *vtime.World { return vtime.NewReal(vtime.Options{}, 500) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			conformance.RunPairs(t, func(t *testing.T) (a, b cuda.Device) {
+			cudatest.RunPairs(t, func(t *testing.T) (a, b cuda.Device) {
 				w := newWorld()
 				t.Cleanup(func() { require.NoError(t, w.Close()) })
 				if !w.Virtual() {

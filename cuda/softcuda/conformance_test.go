@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/cuda/conformance"
+	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/driver"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/cuda/softcuda"
@@ -39,7 +39,7 @@ func open(t testing.TB, o sim.Options) (*driver.Device, *softcuda.Device) {
 // to asking after it.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, func(t *testing.T) cuda.Device {
+	cudatest.Run(t, func(t *testing.T) cuda.Device {
 		t.Parallel()
 		d, _ := open(t, sim.Options{Real: true, Slow: 500})
 		return d
@@ -58,7 +58,7 @@ func pair(t testing.TB, slow float64) (a, b *driver.Device) {
 
 func TestConformanceOfPairs(t *testing.T) {
 	t.Parallel()
-	conformance.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
+	cudatest.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
 		t.Parallel()
 		a, b := pair(t, 500)
 		return a, b
@@ -73,7 +73,7 @@ func TestConformanceWatched(t *testing.T) {
 	for _, source := range []driver.Wake{driver.WakeHelper, driver.WakeWord} {
 		t.Run(source.String(), func(t *testing.T) {
 			t.Parallel()
-			conformance.Run(t, func(t *testing.T) cuda.Device {
+			cudatest.Run(t, func(t *testing.T) cuda.Device {
 				t.Parallel()
 				d, _ := open(t, sim.Options{Real: true, Slow: 500})
 				w, err := d.Watch(source)

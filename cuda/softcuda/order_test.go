@@ -168,7 +168,7 @@ func TestPrioritiesThroughTheDriver(t *testing.T) {
 			order = append(order, x.What+" on "+x.Stream)
 			mu.Unlock()
 		}})
-	image, err := os.ReadFile(filepath.Join(testutil.Root(t), "cuda/conformance/testdata/conformance.ptx"))
+	image, err := os.ReadFile(filepath.Join(testutil.Root(t), "cuda/cudatest/testdata/behaviours.ptx"))
 	require.NoError(t, err)
 	m, err := d.LoadModule(image)
 	require.NoError(t, err)

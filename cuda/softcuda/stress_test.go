@@ -68,7 +68,7 @@ func newArena(t *testing.T, d *driver.Device, source driver.Wake) *arena {
 
 func stress(t *testing.T, source driver.Wake) {
 	defer debug.SetGCPercent(debug.SetGCPercent(2))
-	image, err := os.ReadFile(filepath.Join(testutil.Root(t), "cuda/conformance/testdata/conformance.ptx"))
+	image, err := os.ReadFile(filepath.Join(testutil.Root(t), "cuda/cudatest/testdata/behaviours.ptx"))
 	require.NoError(t, err)
 
 	// The engine: a context for its own threads, on another device, and one to

@@ -19,7 +19,7 @@ import (
 )
 
 func image(b *testing.B) string {
-	src, err := os.ReadFile(filepath.Join("..", "..", "conformance", "testdata", "conformance.ptx"))
+	src, err := os.ReadFile(filepath.Join("..", "..", "cudatest", "testdata", "behaviours.ptx"))
 	require.NoError(b, err)
 	return string(src)
 }

@@ -1,4 +1,4 @@
-package conformance
+package cudatest
 
 import (
 	"encoding/hex"
@@ -19,7 +19,7 @@ import (
 const (
 	peerName   = "KVGATE_CONFORMANCE_PEER"
 	peerHandle = "KVGATE_CONFORMANCE_HANDLE"
-	peerDone   = "conformance: the peer is done"
+	peerDone   = "cudatest: the peer is done"
 )
 
 // peer is what a peer does with memory of the process that started it.

@@ -1,7 +1,7 @@
-// Package conformance is the table of behaviours that every back end of
+// Package cudatest is the table of behaviours that every back end of
 // cuda.Device shows alike. Each back end's tests run the whole table with
 // [Run]; where two differ, one of them has a bug.
-package conformance
+package cudatest
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-//go:embed testdata/conformance.ptx
+//go:embed testdata/behaviours.ptx
 var image []byte
 
 // Behaviour is one rule, as a test of a device that nothing has been done to
@@ -35,7 +35,7 @@ func Behaviours() map[string]Behaviour {
 		ipcBehaviours, hostMemoryBehaviours, graphBehaviours, captureBehaviours, poolBehaviours, randomBehaviours} {
 		for name, b := range table {
 			if all[name] != nil {
-				panic("conformance: two behaviours are called " + name)
+				panic("cudatest: two behaviours are called " + name)
 			}
 			all[name] = b
 		}

@@ -1,4 +1,4 @@
-package conformance
+package cudatest
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func Kills(name string) bool { return killing[name] }
 // runs it as the subtest "apart".
 const (
 	apartName = "KVGATE_CONFORMANCE_APART"
-	apartDone = "conformance: the behaviour has been shown"
+	apartDone = "cudatest: the behaviour has been shown"
 )
 
 // runApart is what a process that was started for one behaviour runs in place of
@@ -86,9 +86,9 @@ func verdict(name string, devices ...cuda.Device) error {
 	}
 	switch {
 	case dead && !Kills(name):
-		return fmt.Errorf("conformance: %q left its device dead, and is not marked as one that does", name)
+		return fmt.Errorf("cudatest: %q left its device dead, and is not marked as one that does", name)
 	case !dead && Kills(name):
-		return fmt.Errorf("conformance: %q left its device alive, and is marked as one that does not", name)
+		return fmt.Errorf("cudatest: %q left its device alive, and is marked as one that does not", name)
 	}
 	return nil
 }
