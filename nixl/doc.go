@@ -18,7 +18,7 @@
 //   - A restart, a removal and a lost connection each begin a new generation of
 //     the peer. Handles of an earlier one are refused.
 //
-// The table of nixl/conformance holds a fabric to this. [Registry], [Peers],
+// The table of nixl/nixltest holds a fabric to this. [Registry], [Peers],
 // [Refuse] and [Spec.Check] are the parts that implementations share.
 //
 // The package knows nothing of CUDA: addresses are integers, and nothing here

@@ -23,7 +23,7 @@ import (
 
 	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/nixl"
-	"github.com/kvgate/kvgate/nixl/conformance"
+	"github.com/kvgate/kvgate/nixl/nixltest"
 )
 
 // Tests run what may crash, hang or has to be killed in a child: this very
@@ -200,7 +200,7 @@ func serve() error {
 
 type server struct {
 	a             *Agent
-	mem           conformance.Buffer
+	mem           nixltest.Buffer
 	registrations map[int]nixl.Registration
 	transfers     map[int]nixl.Transfer
 	next          int

@@ -6,16 +6,16 @@ import (
 
 	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/nixl"
-	"github.com/kvgate/kvgate/nixl/conformance"
+	"github.com/kvgate/kvgate/nixl/nixltest"
 )
 
 // Two agents in this process.
 func TestConformanceInProcess(t *testing.T) {
 	library(t)
-	conformance.Run(t, func(t *testing.T) conformance.Pair {
-		p := conformance.Pair{Clock: clock.Wall(), Memory: nixl.DRAM}
-		p.A, p.BufferA = agent(t, "decode", Config{}), pages(t, conformance.Size)
-		p.B, p.BufferB = agent(t, "prefill", Config{}), pages(t, conformance.Size)
+	nixltest.Run(t, func(t *testing.T) nixltest.Pair {
+		p := nixltest.Pair{Clock: clock.Wall(), Memory: nixl.DRAM}
+		p.A, p.BufferA = agent(t, "decode", Config{}), pages(t, nixltest.Size)
+		p.B, p.BufferB = agent(t, "prefill", Config{}), pages(t, nixltest.Size)
 		return p
 	})
 }
@@ -30,13 +30,13 @@ func TestConformanceInProcess(t *testing.T) {
 func TestConformanceTwoProcesses(t *testing.T) {
 	library(t)
 	t.Setenv("UCX_TLS", "tcp,self")
-	conformance.Run(t, func(t *testing.T) conformance.Pair {
-		file, view := memory(t, conformance.Size)
+	nixltest.Run(t, func(t *testing.T) nixltest.Pair {
+		file, view := memory(t, nixltest.Size)
 		a := agent(t, "decode", Config{})
-		p := conformance.Pair{Clock: clock.Wall(), Memory: nixl.DRAM, A: a, BufferA: pages(t, conformance.Size)}
+		p := nixltest.Pair{Clock: clock.Wall(), Memory: nixl.DRAM, A: a, BufferA: pages(t, nixltest.Size)}
 		b := newPeer(t, "prefill", file)
 		b.paused = strings.Contains(t.Name(), "disconnect:") || strings.Contains(t.Name(), "restart:")
-		p.B, p.BufferB = b, conformance.Buffer{Addr: childMemory, Data: view}
+		p.B, p.BufferB = b, nixltest.Buffer{Addr: childMemory, Data: view}
 		p.Disconnect = func() {
 			b.kill()
 			b.again()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/nixl"
-	"github.com/kvgate/kvgate/nixl/conformance"
+	"github.com/kvgate/kvgate/nixl/nixltest"
 )
 
 func TestMain(m *testing.M) {
@@ -62,7 +62,7 @@ func library(t testing.TB) *Library {
 }
 
 // pages is memory outside of Go's heap.
-func pages(t testing.TB, n int) conformance.Buffer {
+func pages(t testing.TB, n int) nixltest.Buffer {
 	t.Helper()
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED)
 	require.NoError(t, err)
@@ -70,15 +70,15 @@ func pages(t testing.TB, n int) conformance.Buffer {
 	return bufferOf(b)
 }
 
-func bufferOf(b []byte) conformance.Buffer {
-	return conformance.Buffer{Addr: uint64(uintptr(unsafe.Pointer(&b[0]))), Data: b}
+func bufferOf(b []byte) nixltest.Buffer {
+	return nixltest.Buffer{Addr: uint64(uintptr(unsafe.Pointer(&b[0]))), Data: b}
 }
 
-func region(b conformance.Buffer, off, n uint64) nixl.Descriptor {
+func region(b nixltest.Buffer, off, n uint64) nixl.Descriptor {
 	return nixl.Descriptor{Addr: b.Addr + off, Len: n}
 }
 
-func all(b conformance.Buffer) []nixl.Descriptor {
+func all(b nixltest.Buffer) []nixl.Descriptor {
 	return []nixl.Descriptor{region(b, 0, uint64(len(b.Data)))}
 }
 

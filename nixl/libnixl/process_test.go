@@ -18,7 +18,7 @@ import (
 
 	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/nixl"
-	"github.com/kvgate/kvgate/nixl/conformance"
+	"github.com/kvgate/kvgate/nixl/nixltest"
 )
 
 // long runs every size over every transport; without it the biggest transfers
@@ -29,8 +29,8 @@ var long = flag.Bool("long", false, "1 GiB in all combinations, and long loops")
 type couple struct {
 	a    *Agent
 	b    *peer
-	bufA conformance.Buffer
-	bufB conformance.Buffer // Data is this process's view
+	bufA nixltest.Buffer
+	bufB nixltest.Buffer // Data is this process's view
 	regA nixl.Registration
 	peer nixl.Peer
 }
@@ -38,7 +38,7 @@ type couple struct {
 func newCouple(t testing.TB, n int, env ...string) *couple {
 	t.Helper()
 	file, view := memory(t, n)
-	c := &couple{a: agent(t, "decode", Config{}), bufA: pages(t, n), bufB: conformance.Buffer{Addr: childMemory, Data: view}}
+	c := &couple{a: agent(t, "decode", Config{}), bufA: pages(t, n), bufB: nixltest.Buffer{Addr: childMemory, Data: view}}
 	c.b = newPeer(t, "prefill", file, env...)
 	var err error
 	c.regA, err = c.a.Register(nixl.DRAM, all(c.bufA))
@@ -57,7 +57,7 @@ func (c *couple) meet(t testing.TB) {
 
 // split makes n entries that together are size bytes at either end, in an order
 // of its own on the remote side.
-func split(a, b conformance.Buffer, size, n uint64) (local, remote []nixl.Descriptor) {
+func split(a, b nixltest.Buffer, size, n uint64) (local, remote []nixl.Descriptor) {
 	each := size / n
 	for i := range n {
 		k := i ^ 1
@@ -109,7 +109,7 @@ func TestSizes(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			n := most()
 			var a *Agent
-			var bufA, bufB conformance.Buffer
+			var bufA, bufB nixltest.Buffer
 			var peer nixl.Peer
 			var told func() []nixl.Notification
 			if where == "one process" {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/nixl"
-	"github.com/kvgate/kvgate/nixl/conformance"
+	"github.com/kvgate/kvgate/nixl/nixltest"
 )
 
 // pair is an agent under watch and a plain one, with all of a buffer of n bytes
@@ -20,7 +20,7 @@ type pair struct {
 	a          *Agent
 	s          *spy
 	b          *Agent
-	bufA, bufB conformance.Buffer
+	bufA, bufB nixltest.Buffer
 	regA       nixl.Registration
 	peer       nixl.Peer
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kvgate/kvgate/internal/vtime"
 	"github.com/kvgate/kvgate/nixl"
-	"github.com/kvgate/kvgate/nixl/conformance"
+	"github.com/kvgate/kvgate/nixl/nixltest"
 	"github.com/kvgate/kvgate/nixl/softnic"
 )
 
@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 		"real":           func() *vtime.World { return vtime.NewReal(vtime.Options{}, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			conformance.Run(t, func(t *testing.T) conformance.Pair {
+			nixltest.Run(t, func(t *testing.T) nixltest.Pair {
 				// Slow enough that the test acts in mid transfer, whoever else
 				// wants the processor.
 				return openPair(t, world(), softnic.Options{Bandwidth: 5e7, Chunk: 8 << 10, Reorder: true})
@@ -27,25 +27,25 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func openPair(t *testing.T, w *vtime.World, o softnic.Options) conformance.Pair {
+func openPair(t *testing.T, w *vtime.World, o softnic.Options) nixltest.Pair {
 	p, _ := openFaulty(t, w, o)
 	return p
 }
 
 // openFaulty also returns the fabric, for faults.
-func openFaulty(t *testing.T, w *vtime.World, o softnic.Options) (conformance.Pair, *softnic.Fabric) {
+func openFaulty(t *testing.T, w *vtime.World, o softnic.Options) (nixltest.Pair, *softnic.Fabric) {
 	f := softnic.New(w, o)
 	t.Cleanup(func() {
 		require.NoError(t, f.Close())
 		require.NoError(t, w.Close())
 	})
-	open := func(name string) (nixl.Agent, conformance.Buffer) {
-		m := softnic.NewHostMemory(conformance.Size)
+	open := func(name string) (nixl.Agent, nixltest.Buffer) {
+		m := softnic.NewHostMemory(nixltest.Size)
 		a, err := f.NewAgent(name, m)
 		require.NoError(t, err)
-		return a, conformance.Buffer{Addr: m.Addr(), Data: m.Bytes()}
+		return a, nixltest.Buffer{Addr: m.Addr(), Data: m.Bytes()}
 	}
-	p := conformance.Pair{Clock: w, Memory: nixl.DRAM}
+	p := nixltest.Pair{Clock: w, Memory: nixl.DRAM}
 	p.A, p.BufferA = open("decode")
 	p.B, p.BufferB = open("prefill")
 	p.Disconnect = func() { require.NoError(t, f.Disconnect("prefill")) }

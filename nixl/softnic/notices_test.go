@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/internal/vtime"
-	"github.com/kvgate/kvgate/nixl/conformance"
+	"github.com/kvgate/kvgate/nixl/nixltest"
 	"github.com/kvgate/kvgate/nixl/softnic"
 )
 
@@ -29,7 +29,7 @@ func TestConformanceNoticesFaults(t *testing.T) {
 	} {
 		switch os.Getenv(env) {
 		case kind.String():
-			conformance.Run(t, func(t *testing.T) conformance.Pair {
+			nixltest.Run(t, func(t *testing.T) nixltest.Pair {
 				o := softnic.Options{Bandwidth: 5e7, Chunk: 8 << 10}
 				p, f := openFaulty(t, vtime.NewVirtual(vtime.Options{}), o)
 				f.Inject(func(softnic.TransferInfo) softnic.Fault { return softnic.Fault{Kind: kind} })

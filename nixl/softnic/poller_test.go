@@ -8,13 +8,13 @@ import (
 
 	"github.com/kvgate/kvgate/internal/vtime"
 	"github.com/kvgate/kvgate/nixl"
-	"github.com/kvgate/kvgate/nixl/conformance"
+	"github.com/kvgate/kvgate/nixl/nixltest"
 	"github.com/kvgate/kvgate/nixl/softnic"
 )
 
 // pulls makes n reads of one page each, behind each other in the buffers.
-func pulls(t *testing.T, p conformance.Pair, n uint64) ([]nixl.Transfer, nixl.Registration) {
-	whole := func(b conformance.Buffer) []nixl.Descriptor {
+func pulls(t *testing.T, p nixltest.Pair, n uint64) ([]nixl.Transfer, nixl.Registration) {
+	whole := func(b nixltest.Buffer) []nixl.Descriptor {
 		return []nixl.Descriptor{{Addr: b.Addr, Len: uint64(len(b.Data))}}
 	}
 	reg, err := p.A.Register(nixl.DRAM, whole(p.BufferA))

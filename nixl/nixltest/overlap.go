@@ -1,4 +1,4 @@
-package conformance
+package nixltest
 
 import (
 	"github.com/stretchr/testify/require"

@@ -1,7 +1,7 @@
-// Package conformance is the table of behaviours that every fabric under the
+// Package nixltest is the table of behaviours that every fabric under the
 // interfaces of package nixl has to show. The tests of nixl/softnic run it, and
 // those of any binding are to.
-package conformance
+package nixltest
 
 import (
 	"bytes"
