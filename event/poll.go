@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 

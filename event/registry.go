@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/internal/fifo"
 	"github.com/kvgate/kvgate/internal/leak"
 	"github.com/kvgate/kvgate/memory/kv"

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
-	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate/core"
 	"github.com/kvgate/kvgate/memory/kv"

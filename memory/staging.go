@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
-	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/internal/fifo"
 	"github.com/kvgate/kvgate/internal/leak"
 )

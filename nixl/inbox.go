@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 )
 
 // Inbox keeps the messages of one agent until somebody asks for them. A

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 )
 
 // Poller polls posted transfers of one agent to their end: one goroutine for

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 )
 
 // Wait polls a posted transfer of agent a until its end. It returns nil when

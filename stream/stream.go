@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
-	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/internal/leak"
 	"github.com/kvgate/kvgate/memory/kv"
 )

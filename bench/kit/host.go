@@ -16,7 +16,7 @@ import (
 
 	"github.com/kvgate/kvgate/bench/kit/internal/proc"
 	"github.com/kvgate/kvgate/bench/kit/internal/report"
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 )
 
 // revision and modified are set by the linker (see scripts/gpu-kit.sh): Go's own

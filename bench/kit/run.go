@@ -16,7 +16,7 @@ import (
 
 	"github.com/kvgate/kvgate/bench/kit/internal/pack"
 	"github.com/kvgate/kvgate/bench/kit/internal/report"
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 )
 
 const runUsage = `usage: run.sh [-out folder] [-simulated]

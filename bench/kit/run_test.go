@@ -18,7 +18,7 @@ import (
 	"github.com/kvgate/kvgate/bench/kit/internal/pack"
 	"github.com/kvgate/kvgate/bench/kit/internal/proc"
 	"github.com/kvgate/kvgate/bench/kit/internal/report"
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/loadgate/core"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/kvgate/kvgate/bench/pipeline/engine"
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
 )

@@ -16,9 +16,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/internal/abi"
-	"github.com/kvgate/kvgate/internal/clock"
 )
 
 // Device is a GPU. It implements [cuda.Device].

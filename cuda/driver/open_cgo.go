@@ -13,9 +13,9 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/internal/abi"
-	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/internal/dl"
 )
 

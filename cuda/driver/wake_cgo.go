@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/clock"
 )
 
 // Watched is a device that tells of movement without a crossing. It implements

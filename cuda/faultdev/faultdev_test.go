@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/faultdev"
 	"github.com/kvgate/kvgate/cuda/sim"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

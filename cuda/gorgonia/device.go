@@ -15,9 +15,9 @@ import (
 
 	"gorgonia.org/cu"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim/ptx"
-	"github.com/kvgate/kvgate/internal/clock"
 )
 
 // Device is the cuda interface over gorgonia.org/cu. It implements

@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kvgate/kvgate/clock"
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim/ptx"
-	"github.com/kvgate/kvgate/internal/clock"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 func TestTrapsNameTheAllocation(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // Device is a simulated GPU. It implements [cuda.Device] and [cuda.Watcher].

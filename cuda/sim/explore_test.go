@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // timeless is a cost table in which nothing takes time, so that the chooser

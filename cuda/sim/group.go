@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // group is the devices of one world. They share the address space, and a link for

@@ -7,8 +7,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // Options are the options of a device. The zero value is an H100-like device on

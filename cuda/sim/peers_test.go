@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // twoRigs returns two devices of one world on virtual time.

@@ -3,8 +3,8 @@ package sim
 import (
 	"slices"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 var _ cuda.RDMADevice = (*Device)(nil)

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kvgate/kvgate/clock"
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/clock"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // program runs several actors that submit unordered work to one device, and

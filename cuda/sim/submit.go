@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/clock"
 )
 
 // Submit puts the commands of b into their streams. Each is checked when it is

@@ -3,8 +3,8 @@ package sim
 import (
 	"time"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // task is a command that runs: a launch, a fill or a copy, chunk by chunk. The

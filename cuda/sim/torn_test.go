@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/clock"
 )
 
 // watch calls see from time to time until e has fired.

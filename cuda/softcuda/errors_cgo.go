@@ -12,8 +12,8 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 func fail(c cuda.Code) C.CUresult { return C.CUresult(c) }

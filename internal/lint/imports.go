@@ -9,6 +9,11 @@ import (
 // does. Libraries take the interface.
 var backends = []string{"cuda/sim", "cuda/driver", "cuda/softcuda", "cuda/gorgonia", "cuda/nvml", "cuda/auto"}
 
+// rig is where tests, scenarios, examples and programs get a simulated gate
+// from. It is for them alone, and the only package below the gate that may know
+// a back end.
+const rig = "loadgate/gatetest"
+
 // only says that the packages in from may import of this module nothing but the
 // listed packages (with what is below them) and each other. Standard, where
 // not nil, lists the other packages that they may import.
@@ -21,25 +26,26 @@ type only struct {
 
 var layers = []only{
 	{from: "cuda", exact: true},
-	{from: "internal/clock"},
+	{from: "clock"},
 	{from: "internal/fifo"},
 	{from: "internal/dl"},
-	{from: "internal/vtime", allow: []string{"internal/clock"}},
 	{from: "memory/kv", standard: []string{"fmt", "math"}},
 	{from: "memory/layout", allow: []string{"memory/kv"}},
-	{from: "event", allow: []string{"cuda", "internal", "memory/kv"}},
-	{from: "stream", allow: []string{"cuda", "internal", "memory/kv", "event"}},
-	{from: "memory", exact: true, allow: []string{"cuda", "internal", "memory/kv", "memory/layout", "event", "stream"}},
-	{from: "kernels", allow: []string{"cuda", "internal", "memory", "event", "stream"}},
-	{from: "nixl/softnic", allow: []string{"nixl", "internal/clock", "internal/vtime"}},
-	{from: "nixl", allow: []string{"internal/clock", "internal/dl", "internal/abi", "internal/leak"}},
+	{from: "event", allow: []string{"cuda", "clock", "internal", "memory/kv"}},
+	{from: "stream", allow: []string{"cuda", "clock", "internal", "memory/kv", "event"}},
+	{from: "memory", exact: true, allow: []string{"cuda", "clock", "internal", "memory/kv", "memory/layout", "event", "stream"}},
+	{from: "kernels", allow: []string{"cuda", "clock", "internal", "memory", "event", "stream"}},
+	{from: "nixl/softnic", allow: []string{"nixl", "clock"}},
+	{from: "nixl", allow: []string{"clock", "internal/dl", "internal/abi", "internal/leak"}},
 	{from: "loadgate/core", allow: []string{"memory/kv"}, standard: []string{"errors", "fmt", "math/bits", "slices"}},
-	{from: "loadgate", allow: []string{"cuda", "event", "stream", "memory", "kernels", "nixl", "internal"}},
+	{from: rig, allow: []string{"cuda", "clock", "event", "stream", "memory", "kernels", "nixl", "loadgate", "internal"}},
+	{from: "loadgate", allow: []string{"cuda", "clock", "event", "stream", "memory", "kernels", "nixl", "internal"}},
 }
 
 // Imports checks that imports go one way: event, stream, memory, kernels, each
-// on those before it and on cuda; nixl knows nothing of cuda; the gate's core
-// is plain; and no library but those for it knows a back end.
+// on those before it, on cuda and on clock; nixl knows nothing of cuda; the
+// gate's core is plain; and no library but those for it knows a back end or
+// which clock it runs on.
 func Imports(f *File) []string {
 	var found []string
 	for _, p := range f.Imports() {
@@ -76,11 +82,17 @@ func refuse(f *File, importPath string) string {
 	if under(dir, "bench") && !f.In("bench") {
 		return "bench is on top of everything"
 	}
-	if f.In("cuda") && !under(dir, "cuda") && !under(dir, "internal") && !under(dir, "memory/kv") {
+	if under(dir, rig) && !f.In("bench", "examples", rig) {
+		return "the rig is for tests, examples and programs"
+	}
+	if f.In("cuda") && !under(dir, "cuda") && !under(dir, "clock") && !under(dir, "internal") && !under(dir, "memory/kv") {
 		return "cuda is below the packages that use it"
 	}
+	if under(dir, "clock/vtime") && !f.In("clock", "cuda", "nixl/softnic", "internal/scenario", "bench", rig) {
+		return "a library takes a clock.Clock; simulated parts, tests, commands and bench choose the world"
+	}
 	for _, b := range backends {
-		if under(dir, b) && !f.In("cuda", "bench", "kernels/internal", "internal/scenario") {
+		if under(dir, b) && !f.In("cuda", "bench", "kernels/internal", "internal/scenario", rig) {
 			return "a library takes a cuda.Device; tests, commands and bench choose the back end"
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/clock"
 )
 
 // gone marks a signal that was destroyed.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/event"
-	"github.com/kvgate/kvgate/internal/vtime"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
 	"github.com/kvgate/kvgate/memory/kv"

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/internal/scenario"
 	"github.com/kvgate/kvgate/internal/testutil"
-	"github.com/kvgate/kvgate/internal/vtime"
 	"github.com/kvgate/kvgate/loadgate/core"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/internal/leak"
 	"github.com/kvgate/kvgate/nixl"
 )

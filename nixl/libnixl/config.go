@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/nixl"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/nixl"
 	"github.com/kvgate/kvgate/nixl/nixltest"
 )

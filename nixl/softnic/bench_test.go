@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/kvgate/kvgate/internal/vtime"
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/nixl"
 	"github.com/kvgate/kvgate/nixl/softnic"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/kvgate/kvgate/internal/vtime"
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/nixl"
 )
 

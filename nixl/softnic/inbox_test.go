@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kvgate/kvgate/internal/clock"
-	"github.com/kvgate/kvgate/internal/vtime"
+	"github.com/kvgate/kvgate/clock"
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/nixl"
 	"github.com/kvgate/kvgate/nixl/softnic"
 )

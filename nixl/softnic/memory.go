@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/kvgate/kvgate/internal/vtime"
+	"github.com/kvgate/kvgate/clock/vtime"
 )
 
 // Memory is the memory of an agent, or a part of it. Its methods are called

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kvgate/kvgate/internal/vtime"
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/nixl"
 	"github.com/kvgate/kvgate/nixl/nixltest"
 	"github.com/kvgate/kvgate/nixl/softnic"

@@ -8,9 +8,9 @@ import (
 
 	"github.com/kvgate/kvgate/bench/live/nic"
 	"github.com/kvgate/kvgate/bench/live/standin"
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
-	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/layout"

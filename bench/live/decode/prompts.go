@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 )
 
 // prompt is the KV of a request, ready at the NIC's other end.

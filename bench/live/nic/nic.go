@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/kvgate/kvgate/bench/live/standin"
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/nixl"
 )

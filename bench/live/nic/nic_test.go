@@ -14,9 +14,9 @@ import (
 
 	"github.com/kvgate/kvgate/bench/internal/wheel"
 	"github.com/kvgate/kvgate/bench/live/standin"
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
-	"github.com/kvgate/kvgate/internal/clock"
 	"github.com/kvgate/kvgate/internal/dl"
 	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/memory/kv"

@@ -8,8 +8,8 @@ import (
 	"os"
 	"sync"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/clock"
 )
 
 // OpenDevice opens the device that a process works with, on the wall clock: a

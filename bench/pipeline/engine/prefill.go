@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/kvgate/kvgate/internal/vtime"
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/nixl"

@@ -21,9 +21,9 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/cuda/softcuda"
-	"github.com/kvgate/kvgate/internal/vtime"
 )
 
 // The devices are there before anything of the importing program runs: other

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
-	"github.com/kvgate/kvgate/internal/clock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

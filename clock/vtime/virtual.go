@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 )
 
 // virtualState is what the virtual pacer adds to a world. Exactly one

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kvgate/kvgate/internal/clock"
+	"github.com/kvgate/kvgate/clock"
 )
 
 func real(t testing.TB, slow float64) *World {
