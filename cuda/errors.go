@@ -19,6 +19,7 @@ const (
 	ErrNotInitialized    Code = 3   // cuInit has not run, or failed
 	ErrDeinitialized     Code = 4   // the driver is shutting down
 	ErrStubLibrary       Code = 34  // the library is the stub that programs are linked with
+	ErrDeviceUnavailable Code = 46  // the device is there and busy, or kept for somebody else
 	ErrNoDevice          Code = 100 // no device to be seen
 	ErrInvalidDevice     Code = 101 // no device of that number
 	ErrInvalidImage      Code = 200 // a module that is neither PTX nor a cubin
@@ -52,6 +53,9 @@ const (
 	ErrTensorLeak        Code = 721 // a kernel ended with tensor memory that it had not freed; sticky
 	ErrNotPermitted      Code = 800 // the call may not be made now, as during a capture
 	ErrNotSupported      Code = 801 // the device, driver or back end can not do it
+	ErrSystemNotReady    Code = 802 // the system is still starting, as NVSwitch's fabric manager
+	ErrDriverMismatch    Code = 803 // the library and the driver in the kernel are of two versions
+	ErrCompatUnsupported Code = 804 // the library of a compatibility package, on a device that it is not for
 	ErrMPSTerminated     Code = 810 // the MPS server has ended this client; sticky
 	ErrStreamCapturing   Code = 900 // the call may not be made while the stream is captured
 	ErrCaptureInvalid    Code = 901 // an earlier call spoiled the capture of the stream
@@ -100,6 +104,11 @@ var codeNames = map[Code]string{
 	ErrMPSTerminated:    "CUDA_ERROR_MPS_CLIENT_TERMINATED",
 	ErrExternalDevice:   "CUDA_ERROR_EXTERNAL_DEVICE",
 	ErrUnknown:          "CUDA_ERROR_UNKNOWN",
+
+	ErrDeviceUnavailable: "CUDA_ERROR_DEVICE_UNAVAILABLE",
+	ErrSystemNotReady:    "CUDA_ERROR_SYSTEM_NOT_READY",
+	ErrDriverMismatch:    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+	ErrCompatUnsupported: "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
 }
 
 // String returns CUDA's name of the code, or its number where it has no name

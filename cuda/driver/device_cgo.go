@@ -13,6 +13,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -115,6 +117,33 @@ func (d *Device) fail(op string, r C.kvg_result, detail string) error {
 		return d.dead.Load()
 	}
 	return e
+}
+
+// lacking is fail for a call that needs symbols which the driver may lack: where
+// that is why it failed, the error names those that are missing.
+func (d *Device) lacking(op string, r C.kvg_result, detail string, symbols ...string) error {
+	if r.why == C.KVG_MISSING {
+		detail = strings.Join(d.lacks(symbols), ", ")
+	}
+	return d.fail(op, r, detail)
+}
+
+// lacks returns those of the symbols that the driver does not have.
+func (d *Device) lacks(symbols []string) (missing []string) {
+	for _, m := range d.missing {
+		if slices.Contains(symbols, m.Name) {
+			missing = append(missing, m.Name)
+		}
+	}
+	return missing
+}
+
+// needs fails where the driver lacks any of the symbols.
+func (d *Device) needs(op string, symbols ...string) error {
+	if len(d.lacks(symbols)) == 0 {
+		return nil
+	}
+	return d.lacking(op, C.kvg_result{why: C.KVG_MISSING}, "", symbols...)
 }
 
 // die makes e what every call returns, unless the device is dead already.

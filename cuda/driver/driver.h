@@ -120,6 +120,7 @@ kvg_result kvg_record(kvg_device *d, uint64_t event, uint64_t stream_handle);
 kvg_result kvg_query(kvg_device *d, uint64_t event);
 kvg_result kvg_sync(kvg_device *d);
 // sync: the widest means that was needed, as cuda.MemorySync.
+kvg_result kvg_sync_context(kvg_device *d);
 kvg_result kvg_sync_memops(kvg_device *d, uint64_t ptr, uint64_t size, int *sync);
 kvg_result kvg_flush(kvg_device *d);
 kvg_result kvg_watch(kvg_device *d, int source, uint32_t *words, uint64_t words_device);

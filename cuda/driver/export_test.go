@@ -13,3 +13,14 @@ import (
 func (w *Watched) Word(s cuda.Stream) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&w.words.Host[4*index(uint64(s))]))
 }
+
+// SearchIn has Open look for libraries of those names until the function that it
+// returns is called.
+func SearchIn(names ...string) (restore func()) {
+	before := libraries
+	libraries = names
+	return func() { libraries = before }
+}
+
+// Searched is where Open looks.
+func Searched() []string { return libraries }

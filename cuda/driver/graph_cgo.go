@@ -15,26 +15,6 @@ import (
 
 var _ cuda.Grapher = (*Device)(nil)
 
-// lacks names the symbol where that is what a result says.
-func lacks(r C.kvg_result, symbol, detail string) string {
-	if r.why == C.KVG_MISSING {
-		return symbol
-	}
-	return detail
-}
-
-// needs fails where the driver lacks one of the symbols.
-func (d *Device) needs(op string, symbols ...string) error {
-	for _, m := range d.missing {
-		for _, s := range symbols {
-			if m.Name == s {
-				return d.fail(op, C.kvg_result{why: C.KVG_MISSING}, s)
-			}
-		}
-	}
-	return nil
-}
-
 // graphSymbols are what a capture that leads to a launch needs.
 var graphSymbols = []string{"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
 	"cuGraphLaunch", "cuGraphDestroy", "cuGraphExecDestroy"}
@@ -79,7 +59,7 @@ func (d *Device) EndCapture(s cuda.Stream) (cuda.Graph, error) {
 	}
 	var raw C.uint64_t
 	if r := C.kvg_end_capture(d.c, C.uint64_t(e.raw), &raw); r.why != C.KVG_OK {
-		return 0, d.fail(op, r, lacks(r, "cuStreamEndCapture", fmt.Sprintf("stream %#x", uint64(s))))
+		return 0, d.lacking(op, r, fmt.Sprintf("stream %#x", uint64(s)), "cuStreamEndCapture")
 	}
 	h, err := d.add(C.KVG_GRAPH, uint64(raw), false, 0)
 	if err != nil {
@@ -119,7 +99,7 @@ func (d *Device) GraphSize(g cuda.Graph) (int, error) {
 	}
 	var n C.uint64_t
 	if r := C.kvg_graph_size(d.c, C.uint64_t(e.raw), &n); r.why != C.KVG_OK {
-		return 0, d.fail(op, r, lacks(r, "cuGraphGetNodes", fmt.Sprintf("graph %#x", uint64(g))))
+		return 0, d.lacking(op, r, fmt.Sprintf("graph %#x", uint64(g)), "cuGraphGetNodes")
 	}
 	return int(n), nil
 }
@@ -137,7 +117,7 @@ func (d *Device) Instantiate(g cuda.Graph) (cuda.GraphExec, error) {
 	}
 	var raw C.uint64_t
 	if r := C.kvg_instantiate(d.c, C.uint64_t(e.raw), &raw); r.why != C.KVG_OK {
-		return 0, d.fail(op, r, lacks(r, "cuGraphInstantiateWithFlags", fmt.Sprintf("graph %#x", uint64(g))))
+		return 0, d.lacking(op, r, fmt.Sprintf("graph %#x", uint64(g)), "cuGraphInstantiateWithFlags")
 	}
 	h, err := d.add(C.KVG_GRAPH_EXEC, uint64(raw), false, 0)
 	if err != nil {

@@ -125,7 +125,7 @@ func (d *Device) end(op string, kind int, what string, handle uint64, symbol str
 		return nil
 	}
 	if r := free(C.uint64_t(e.raw)); r.why != C.KVG_OK {
-		return d.fail(op, r, lacks(r, symbol, ""))
+		return d.lacking(op, r, "", symbol)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (d *Device) AllocManaged(size uint64, o cuda.AllocOptions) (cuda.ManagedBuf
 	}
 	var p C.uint64_t
 	if r := C.kvg_alloc_managed(d.c, C.uint64_t(size), &p); r.why != C.KVG_OK {
-		return cuda.ManagedBuffer{}, d.lacking(op, r, "cuMemAllocManaged", fmt.Sprintf("%d bytes for %q", size, o.Name))
+		return cuda.ManagedBuffer{}, d.lacking(op, r, fmt.Sprintf("%d bytes for %q", size, o.Name), "cuMemAllocManaged")
 	}
 	// The address is the host's as well.
 	b := cuda.ManagedBuffer{Host: unsafe.Slice(*(**byte)(unsafe.Pointer(&p)), size), Device: cuda.DevicePtr(p)}
@@ -53,14 +53,6 @@ func (d *Device) AllocManaged(size uint64, o cuda.AllocOptions) (cuda.ManagedBuf
 	}
 	d.managed[b.Device] = b
 	return b, nil
-}
-
-// lacking is fail for a call that needs a symbol which the driver may lack.
-func (d *Device) lacking(op string, r C.kvg_result, symbol, detail string) error {
-	if r.why == C.KVG_MISSING {
-		detail = symbol
-	}
-	return d.fail(op, r, detail)
 }
 
 // FreeManaged implements [cuda.Managed]. It blocks the calling thread until the
@@ -97,7 +89,7 @@ func (d *Device) RegisterHost(host []byte) (cuda.PinnedBuffer, error) {
 	at, size := unsafe.Pointer(unsafe.SliceData(host)), C.uint64_t(len(host))
 	var p C.uint64_t
 	if r := C.kvg_register(d.c, at, size, &p); r.why != C.KVG_OK {
-		return cuda.PinnedBuffer{}, d.lacking(op, r, "cuMemHostRegister_v2", fmt.Sprintf("%d bytes at %p", len(host), at))
+		return cuda.PinnedBuffer{}, d.lacking(op, r, fmt.Sprintf("%d bytes at %p", len(host), at), "cuMemHostRegister_v2", "cuMemHostUnregister")
 	}
 	b := cuda.PinnedBuffer{Host: host, Device: cuda.DevicePtr(p)}
 	d.mu.Lock()
@@ -155,7 +147,7 @@ func (d *Device) CopyIn(s cuda.Stream, dst cuda.DevicePtr, src []byte) error {
 	}
 	r := C.kvg_copy_in(d.c, C.uint64_t(s), C.uint64_t(dst), unsafe.Pointer(unsafe.SliceData(src)), C.uint64_t(len(src)), wait)
 	if r.why != C.KVG_OK {
-		return d.lacking(op, r, "cuMemcpyHtoDAsync_v2", fmt.Sprintf("%d bytes to %#x in stream %#x", len(src), uint64(dst), uint64(s)))
+		return d.lacking(op, r, fmt.Sprintf("%d bytes to %#x in stream %#x", len(src), uint64(dst), uint64(s)), "cuMemcpyHtoDAsync_v2")
 	}
 	return nil
 }
@@ -169,7 +161,7 @@ func (d *Device) CopyOut(s cuda.Stream, dst []byte, src cuda.DevicePtr) error {
 	defer d.leave()
 	r := C.kvg_copy_out(d.c, C.uint64_t(s), unsafe.Pointer(unsafe.SliceData(dst)), C.uint64_t(src), C.uint64_t(len(dst)))
 	if r.why != C.KVG_OK {
-		return d.lacking(op, r, "cuMemcpyDtoHAsync_v2", fmt.Sprintf("%d bytes from %#x in stream %#x", len(dst), uint64(src), uint64(s)))
+		return d.lacking(op, r, fmt.Sprintf("%d bytes from %#x in stream %#x", len(dst), uint64(src), uint64(s)), "cuMemcpyDtoHAsync_v2")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package driver_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,39 @@ func TestHostMemoryWithoutTheSymbols(t *testing.T) {
 		err := call()
 		require.ErrorIs(t, err, cuda.ErrNotSupported)
 		require.ErrorContains(t, err, symbol)
+	}
+}
+
+// Of two symbols that a call needs the error names the one that is missing.
+func TestTheMissingSymbolIsNamed(t *testing.T) {
+	for _, symbols := range [][]string{
+		{"cuMemHostRegister_v2", "cuMemHostUnregister"},
+		{"cuCtxGetFlags", "cuCtxSetFlags"},
+		{"cuMemPoolTrimTo", "cuDeviceGetMemPool"},
+	} {
+		for _, missing := range [][]string{symbols[:1], symbols[1:], symbols} {
+			// Without the attribute of a range, the context needs the flag.
+			d, err := openSoft(t, sim.Options{Real: true}, append([]string{"cuPointerSetAttribute"}, missing...)...)
+			require.NoError(t, err)
+			switch symbols[0] {
+			case "cuMemHostRegister_v2":
+				_, err = d.RegisterHost(make([]byte, 64))
+			case "cuCtxGetFlags":
+				p, e := d.Alloc(64, cuda.AllocOptions{})
+				require.NoError(t, e)
+				_, err = d.PrepareRDMA(p, 64)
+			default:
+				err = d.TrimPool(0, 0)
+			}
+			require.ErrorIs(t, err, cuda.ErrNotSupported)
+			for _, s := range symbols {
+				if slices.Contains(missing, s) {
+					require.ErrorContains(t, err, s)
+				} else {
+					require.NotContains(t, err.Error(), s)
+				}
+			}
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ func (d *Device) ExportMemory(p cuda.DevicePtr) (h cuda.MemoryHandle, err error)
 		return h, &cuda.Error{Code: cuda.ErrInvalidValue, Op: op, Detail: fmt.Sprintf("no allocation of this device starts at %#x", uint64(p))}
 	}
 	if r := C.kvg_ipc_export(d.c, C.uint64_t(p), (*C.char)(unsafe.Pointer(&h))); r.why != C.KVG_OK {
-		return cuda.MemoryHandle{}, d.lacking(op, r, "cuIpcGetMemHandle", fmt.Sprintf("%q at %#x", name, uint64(p)))
+		return cuda.MemoryHandle{}, d.lacking(op, r, fmt.Sprintf("%q at %#x", name, uint64(p)), "cuIpcGetMemHandle")
 	}
 	return h, nil
 }
@@ -45,7 +45,7 @@ func (d *Device) OpenMemory(h cuda.MemoryHandle) (cuda.DevicePtr, error) {
 	defer d.leave()
 	var raw C.uint64_t
 	if r := C.kvg_ipc_open(d.c, (*C.char)(unsafe.Pointer(&h)), &raw); r.why != C.KVG_OK {
-		return 0, d.lacking(op, r, "cuIpcOpenMemHandle_v2", "")
+		return 0, d.lacking(op, r, "", "cuIpcOpenMemHandle_v2")
 	}
 	p := cuda.DevicePtr(raw)
 	d.mu.Lock()
@@ -75,7 +75,7 @@ func (d *Device) CloseMemory(p cuda.DevicePtr) error {
 		return &cuda.Error{Code: cuda.ErrInvalidValue, Op: op, Detail: fmt.Sprintf("%#x was not opened by this device", uint64(p))}
 	}
 	if r := C.kvg_ipc_close(d.c, C.uint64_t(p)); r.why != C.KVG_OK {
-		return d.lacking(op, r, "cuIpcCloseMemHandle", fmt.Sprintf("%#x", uint64(p)))
+		return d.lacking(op, r, fmt.Sprintf("%#x", uint64(p)), "cuIpcCloseMemHandle")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -19,17 +20,21 @@ import (
 	"github.com/kvgate/kvgate/internal/dl"
 )
 
-// libraries are tried in turn: the loader's path, and where WSL keeps it.
-// libcuda.so without a number is what toolkits bring to link against, a stub.
-var libraries = []string{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"}
+// libraries are tried in turn: on the loader's path, where the device plugin of
+// Kubernetes mounts it, and where WSL keeps it. libcuda.so without a number is
+// what toolkits bring to link against, a stub.
+var libraries = []string{"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"}
 
 // Open opens a device on its primary context, which is created where nobody
 // else has it yet, and shared with whoever has. Close gives it back.
 //
-// Where there is no usable driver the error wraps [cuda.ErrNoDriver] and says
-// why: the library is missing or broken, is the stub of a toolkit
-// ([cuda.ErrStubLibrary]), lacks a symbol, is too old for this module's PTX
-// ([cuda.ErrUnsupportedPTX]), or knows no device ([cuda.ErrNoDevice]).
+// The library is looked for on the loader's path, in /usr/local/nvidia/lib64 and
+// in /usr/lib/wsl/lib, and the first that can be used is taken. Where there is
+// none the error wraps [cuda.ErrNoDriver] and says of each what is wrong: it is
+// missing or broken, is the stub of a toolkit ([cuda.ErrStubLibrary]), lacks a
+// symbol, is too old for this module's PTX ([cuda.ErrUnsupportedPTX]), knows no
+// device ([cuda.ErrNoDevice]), or does not start, for instance because the kernel's
+// driver is of another version ([cuda.ErrDriverMismatch]).
 func Open(o Options) (*Device, error) { return open(0, o) }
 
 // Adopt opens the device of a context that someone else made and keeps alive
@@ -43,22 +48,54 @@ func Adopt(ctx Context, o Options) (*Device, error) {
 }
 
 func open(ctx Context, o Options) (*Device, error) {
-	lib := o.Library
-	if lib == nil {
-		names := libraries
-		if o.Path != "" {
-			names = []string{o.Path}
-		}
-		l, err := dl.Open(names...) // stays open: CUDA can not be unloaded
-		if err != nil {
-			what := "unusable"
-			if errors.Is(err, dl.ErrNoLibrary) {
-				what = "missing"
-			}
-			return nil, fmt.Errorf("cuda/driver: %w: library %s: %w", cuda.ErrNoDriver, what, err)
-		}
-		lib = l
+	if o.Library != nil {
+		return openLibrary(o.Library, ctx, o)
 	}
+	names := libraries
+	if o.Path != "" {
+		names = []string{o.Path}
+	}
+	var missing []string
+	var whys []error
+	for _, name := range names {
+		lib, err := dl.Open(name) // stays open: CUDA can not be unloaded
+		switch {
+		case errors.Is(err, dl.ErrNoLibrary):
+			missing = append(missing, strconv.Quote(name))
+			continue
+		case err != nil:
+			whys = append(whys, fmt.Errorf("library unusable: %w", err))
+			continue
+		}
+		d, err := openLibrary(lib, ctx, o)
+		u, ok := errors.AsType[*unusable](err)
+		if !ok {
+			return d, err
+		}
+		whys = append(whys, u.why)
+	}
+	if missing != nil {
+		whys = append(whys, fmt.Errorf("library missing: %w: %s", dl.ErrNoLibrary, strings.Join(missing, ", ")))
+	}
+	return nil, &unusable{all(whys)}
+}
+
+// unusable is a [cuda.ErrNoDriver] that says why there is none.
+type unusable struct{ why error }
+
+func (u *unusable) Error() string   { return fmt.Sprintf("cuda/driver: %v: %v", cuda.ErrNoDriver, u.why) }
+func (u *unusable) Unwrap() []error { return []error{cuda.ErrNoDriver, u.why} }
+
+// all wraps all of the errors in one line.
+func all(errs []error) error {
+	args := make([]any, len(errs))
+	for i, err := range errs {
+		args[i] = err
+	}
+	return fmt.Errorf(strings.TrimPrefix(strings.Repeat("; %w", len(errs)), "; "), args...)
+}
+
+func openLibrary(lib Library, ctx Context, o Options) (*Device, error) {
 	c := C.kvg_new()
 	if c == nil {
 		return nil, &cuda.Error{Code: cuda.ErrOutOfMemory, Op: "open device"}
@@ -68,6 +105,9 @@ func open(ctx Context, o Options) (*Device, error) {
 		d.clk = o.Clock
 	}
 	err := d.bind(o.Device)
+	if err == nil && o.SyncMemops {
+		err = d.syncContext()
+	}
 	if err == nil {
 		err = d.prepare()
 	}
@@ -78,9 +118,9 @@ func open(ctx Context, o Options) (*Device, error) {
 	return d, nil
 }
 
-// none says why there is no usable driver.
+// none says why a library is no usable driver.
 func none(lib Library, format string, args ...any) error {
-	return fmt.Errorf("cuda/driver: %w: %s %w", cuda.ErrNoDriver, lib.Path(), fmt.Errorf(format, args...))
+	return &unusable{fmt.Errorf("%s %w", lib.Path(), fmt.Errorf(format, args...))}
 }
 
 // bind fills the table and finds the device. What tells most about a driver
@@ -166,11 +206,13 @@ func (d *Device) fill(t *C.kvg_table) (missing []abi.Symbol, err error) {
 		if !s.InDriver() {
 			continue
 		}
-		if p, err := d.lib.Symbol(s.Name); err == nil {
+		p, err := d.lib.Symbol(s.Name)
+		switch {
+		case err == nil && p != nil:
 			C.kvg_set(t, C.int(slot), p)
-		} else if errors.Is(err, dl.ErrNoSymbol) {
+		case err == nil, errors.Is(err, dl.ErrNoSymbol):
 			missing = append(missing, s)
-		} else {
+		default:
 			return nil, none(d.lib, "does not give %s: %w", s.Name, err)
 		}
 		slot++
@@ -230,11 +272,11 @@ func (d *Device) prepare() error {
 	// The clock is in kHz and memory moves twice a cycle; the bus is in bits.
 	d.info.Bandwidth = uint64(clock) * 1000 * 2 * uint64(bus) / 8
 	if unified == 0 {
-		return fmt.Errorf("cuda/driver: %w: %s has no unified addressing", cuda.ErrNoDriver, d.info.Name)
+		return none(d.lib, "opens %s, which has no unified addressing: %w", d.info.Name, cuda.ErrNotSupported)
 	}
 	if d.info.Capability[0] < 7 {
-		return fmt.Errorf("cuda/driver: %w: %s has compute capability %d.%d, the kernels need 7.0", cuda.ErrNoDriver,
-			d.info.Name, d.info.Capability[0], d.info.Capability[1])
+		return none(d.lib, "opens %s, which has compute capability %d.%d, the kernels need 7.0: %w",
+			d.info.Name, d.info.Capability[0], d.info.Capability[1], cuda.ErrNotSupported)
 	}
 	var least, greatest C.int
 	if r := C.kvg_priorities(d.c, &least, &greatest); r.why != C.KVG_OK {

@@ -70,7 +70,7 @@ func TestOpenSaysWhyThereIsNoDriver(t *testing.T) {
 		is         []error
 		says       string
 	}{
-		{"library missing", missing, []error{dl.ErrNoLibrary}, "library missing: dl: no such library: \"" + missing},
+		{"library missing", missing, []error{dl.ErrNoLibrary}, "library missing: no such library: \"" + missing},
 		{"stub library", library(t, clib.Stub), []error{cuda.ErrStubLibrary}, "is the stub that a CUDA toolkit brings"},
 		{"no device", library(t, clib.NoOp, "KVG_DEVICES=0"), []error{cuda.ErrNoDevice}, "knows no device"},
 		{"no device, and it says so later", library(t, clib.NoOp, "KVG_DEVICES=0", "KVG_INIT=0"), []error{cuda.ErrNoDevice}, "knows no device"},

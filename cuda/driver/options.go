@@ -18,10 +18,18 @@ type Library interface {
 type Options struct {
 	// Device is the ordinal that CUDA_VISIBLE_DEVICES leaves the GPU with.
 	Device int
-	// Path is the library to open instead of libcuda.so.1 on the loader's path.
+	// Path is the library to open, and the only one: no other is looked for.
 	Path string
 	// Library replaces opening one. Path is not used then.
 	Library Library
+	// SyncMemops has blocking copies and fills of the context return only when
+	// they are done, also where NICs reach the memory (CU_CTX_SYNC_MEMOPS, CUDA
+	// 12.1). The flag is set when the device is opened, before any work of the
+	// device, and stays. It is for programs that register memory of the virtual
+	// memory functions with a NIC: [Device.PrepareRDMA] sets the flag as well, but
+	// at a time when work may be under way. Where the driver is too old, opening
+	// fails with [cuda.ErrNotSupported].
+	SyncMemops bool
 	// Clock is what waits and deadlines count by. Default: the wall clock.
 	Clock cuda.Clock
 }

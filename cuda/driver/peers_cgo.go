@@ -76,7 +76,7 @@ func (d *Device) access(op, symbol string, other cuda.Device, call func(*Device)
 	}
 	defer x.leave()
 	if r := call(x); r.why != C.KVG_OK {
-		return d.lacking(op, r, symbol, fmt.Sprintf("of device %d to device %d", d.device, x.device))
+		return d.lacking(op, r, fmt.Sprintf("of device %d to device %d", d.device, x.device), symbol)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (d *Device) AllocAsync(s cuda.Stream, size uint64, p cuda.Pool, o cuda.Allo
 		if p != 0 {
 			symbol = "cuMemAllocFromPoolAsync"
 		}
-		return 0, d.fail(op, r, lacks(r, symbol, fmt.Sprintf("%d bytes for %q", size, o.Name)))
+		return 0, d.lacking(op, r, fmt.Sprintf("%d bytes for %q", size, o.Name), symbol)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,7 +87,7 @@ func (d *Device) FreeAsync(s cuda.Stream, p cuda.DevicePtr) error {
 		d.mu.Lock()
 		d.pooled[p] = name
 		d.mu.Unlock()
-		return d.fail(op, r, lacks(r, "cuMemFreeAsync", fmt.Sprintf("%q at %#x", name, uint64(p))))
+		return d.lacking(op, r, fmt.Sprintf("%q at %#x", name, uint64(p)), "cuMemFreeAsync")
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (d *Device) NewPool(name string) (cuda.Pool, error) {
 	}
 	var raw C.uint64_t
 	if r := C.kvg_new_pool(d.c, d.device, &raw); r.why != C.KVG_OK {
-		return 0, d.fail(op, r, lacks(r, "cuMemPoolCreate", name))
+		return 0, d.lacking(op, r, name, "cuMemPoolCreate")
 	}
 	h, err := d.add(C.KVG_POOL, uint64(raw), false, 0)
 	if err != nil {
@@ -185,13 +185,12 @@ func (d *Device) onPool(op, symbol string, p cuda.Pool, detail string, call func
 	if err != nil {
 		return err
 	}
-	if r.why == C.KVG_MISSING && p == 0 {
-		if err := d.needs(op, symbol, "cuDeviceGetMemPool"); err != nil {
-			return err
-		}
+	symbols := []string{symbol}
+	if p == 0 {
+		symbols = append(symbols, "cuDeviceGetMemPool")
 	}
 	if r.why != C.KVG_OK {
-		return d.fail(op, r, lacks(r, symbol, detail))
+		return d.lacking(op, r, detail, symbols...)
 	}
 	return nil
 }

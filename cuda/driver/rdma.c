@@ -46,6 +46,13 @@ static kvg_result sync_memops(kvg_device *d, uint64_t ptr, uint64_t size, int *s
 	return kvg_refuse(KVG_OK);
 }
 
+kvg_result kvg_sync_context(kvg_device *d) {
+	kvg_scope scope;
+	kvg_result r = kvg_enter(d, &scope);
+	if (r.why != KVG_OK) return r;
+	return kvg_leave(d, &scope, sync_context(d));
+}
+
 kvg_result kvg_sync_memops(kvg_device *d, uint64_t ptr, uint64_t size, int *sync) {
 	kvg_scope scope;
 	kvg_result r = kvg_enter(d, &scope);

@@ -10,6 +10,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/kvgate/kvgate/cuda"
 )
@@ -18,6 +19,17 @@ var _ cuda.RDMADevice = (*Device)(nil)
 
 // RDMA tells how the device and NICs go together.
 func (d *Device) RDMA() cuda.RDMA { return d.rdma }
+
+// contextFlags are what it takes to give a context a flag.
+var contextFlags = []string{"cuCtxGetFlags", "cuCtxSetFlags"}
+
+// syncContext gives the context CU_CTX_SYNC_MEMOPS.
+func (d *Device) syncContext() error {
+	if r := C.kvg_sync_context(d.c); r.why != C.KVG_OK {
+		return d.lacking("have the context synchronise blocking copies and fills", r, "CU_CTX_SYNC_MEMOPS", contextFlags...)
+	}
+	return nil
+}
 
 // PrepareRDMA readies memory to be registered with a NIC. It sets an attribute
 // of each allocation (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). Drivers refuse it for
@@ -38,7 +50,7 @@ func (d *Device) PrepareRDMA(p cuda.DevicePtr, size uint64) (cuda.MemorySync, er
 	}
 	detail := fmt.Sprintf("%d bytes at %#x", size, uint64(p))
 	if r.why == C.KVG_MISSING {
-		detail += ": no attribute for this memory, and no cuCtxSetFlags for the context"
+		detail += ": no attribute for this memory, and no " + strings.Join(d.lacks(contextFlags), ", ") + " for the context"
 	}
 	return 0, d.fail(op, r, detail)
 }

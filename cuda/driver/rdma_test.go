@@ -85,6 +85,31 @@ func TestPrepareRDMA(t *testing.T) {
 	require.Equal(t, cuda.SyncContext, sync)
 }
 
+// The whole context is told at open, before any work, where that is asked for; and
+// a driver that can't is told of, rather than passed over.
+func TestSyncMemopsAtOpen(t *testing.T) {
+	soft, err := softcuda.Add(sim.Options{Real: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, soft.Remove()) })
+	o := driver.Options{Library: softcuda.Library{}, Device: soft.Ordinal()}
+	d, err := driver.Open(o)
+	require.NoError(t, err)
+	require.Zero(t, soft.ContextFlags()&0x80, "the context stays as it is")
+	require.NoError(t, d.Close())
+	o.SyncMemops = true
+	d, err = driver.Open(o)
+	require.NoError(t, err)
+	require.NotZero(t, soft.ContextFlags()&0x80, "CU_CTX_SYNC_MEMOPS")
+	require.NoError(t, d.Close())
+	for _, symbol := range []string{"cuCtxGetFlags", "cuCtxSetFlags"} {
+		o.Library = without{softcuda.Library{}, map[string]bool{symbol: true}}
+		_, err = driver.Open(o)
+		require.ErrorIs(t, err, cuda.ErrNotSupported)
+		require.ErrorContains(t, err, symbol)
+		require.NotErrorIs(t, err, cuda.ErrNoDriver, "there is a driver")
+	}
+}
+
 func TestIdentity(t *testing.T) {
 	d, err := openSoft(t, sim.Options{Real: true})
 	require.NoError(t, err)

@@ -48,8 +48,5 @@ func (d *Device) FillRows(s cuda.Stream, dst cuda.DevicePtr, pitch uint64, v uin
 	if r.why == C.KVG_OK {
 		return nil
 	}
-	if r.why == C.KVG_MISSING {
-		detail = "cuMemsetD2D32Async"
-	}
-	return d.fail(op, r, detail)
+	return d.lacking(op, r, detail, "cuMemsetD2D32Async")
 }
