@@ -100,7 +100,9 @@ func (d *Device) PCIAddress() (string, error) {
 	return C.GoString(&id[0]), nil
 }
 
-// UUID returns the device's UUID, as nvidia-smi prints it.
+// UUID returns the device's UUID, as nvidia-smi prints it. Of a slice of a GPU
+// (MIG) nvidia-smi prints MIG instead of GPU at its beginning, which CUDA does
+// not tell.
 func (d *Device) UUID() (string, error) {
 	const op = "UUID"
 	if err := d.enter(op); err != nil {

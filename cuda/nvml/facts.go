@@ -25,6 +25,7 @@ type Link struct {
 type Facts struct {
 	Name     string
 	UUID     string
+	SliceOf  string // UUID of the GPU, of which the device is a slice (MIG); empty: it is the whole
 	PCI      string // address, as 0000:01:00.0
 	NUMANode int    // of the host, nearest; -1: unknown
 	OwnNode  int    // the NUMA node that its memory is, on coherent machines; -1: none
@@ -53,7 +54,8 @@ type Source interface {
 
 // Describe returns what CUDA and the system say of a device, and beside it what
 // NVML does, where the library is there: lib may be nil, with why it is. The
-// device is found by its PCI address.
+// device is found by its PCI address, and a slice of a GPU (MIG) by its UUID:
+// name, UUID and memory are then the slice's, all else the GPU's.
 func Describe(s Source, lib *Library, why error) Facts { return describe(s, lib, why, systemFiles) }
 
 func describe(s Source, lib *Library, why error, sys string) Facts {
@@ -65,7 +67,9 @@ func describe(s Source, lib *Library, why error, sys string) Facts {
 	} else if lib != nil {
 		d, err := lib.Find(f.PCI)
 		if err == nil {
-			return d.Facts()
+			f := d.Facts()
+			d.slice(&f, s)
+			return f
 		}
 		why = err
 	}
@@ -83,7 +87,7 @@ func describe(s Source, lib *Library, why error, sys string) Facts {
 func (f Facts) Write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "name    %s\nUUID    %s\nPCI     %s\nNUMA    %d\nmemory  %d MiB\nBAR1    %d MiB\nlinks   %d\nNICs    %s\n"+
 		"clocks  SM %d of %d MHz, memory %d of %d MHz\nECC     %d uncorrected\ndriver  %s (CUDA %d.%d)\n",
-		f.Name, f.UUID, f.PCI, f.NUMANode, f.Memory>>20, f.BAR1>>20, len(f.Links), near(f.NICs), f.Now.SM, f.Max.SM, f.Now.Memory,
+		f.Name, f.identity(), f.PCI, f.NUMANode, f.Memory>>20, f.BAR1>>20, len(f.Links), near(f.NICs), f.Now.SM, f.Max.SM, f.Now.Memory,
 		f.Max.Memory, f.UncorrectedECC, f.Driver, f.CUDA/1000, f.CUDA%1000/10)
 	for _, u := range f.Unknown {
 		if err == nil {
@@ -91,6 +95,13 @@ func (f Facts) Write(w io.Writer) error {
 		}
 	}
 	return err
+}
+
+func (f Facts) identity() string {
+	if f.SliceOf == "" {
+		return f.UUID
+	}
+	return f.UUID + ", a slice of " + f.SliceOf
 }
 
 // near names NICs with their distances.

@@ -84,7 +84,11 @@ func (l *Library) At(i int) (*Device, error) {
 	if r != nvml.SUCCESS {
 		return nil, fmt.Errorf("cuda/nvml: device %d: %s", i, name(r))
 	}
-	return l.device(d)
+	x, err := l.device(d)
+	if err != nil {
+		return nil, fmt.Errorf("cuda/nvml: device %d: %w", i, err)
+	}
+	return x, nil
 }
 
 // Find returns the device at a PCI address, in the forms of CUDA (0000:01:00.0)
@@ -94,16 +98,18 @@ func (l *Library) Find(pci string) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	none := fmt.Errorf("cuda/nvml: none of %d devices is at %s", n, pci)
 	for i := range n {
 		d, err := l.At(i)
-		if err != nil {
-			return nil, err
+		if err != nil { // it may be lost, and the others well
+			none = fmt.Errorf("%w; %w", none, err)
+			continue
 		}
 		if short(d.pci) == short(pci) {
 			return d, nil
 		}
 	}
-	return nil, fmt.Errorf("cuda/nvml: none of %d devices is at %s", n, pci)
+	return nil, none
 }
 
 // short is an address with the domain that CUDA prints: four digits.
@@ -118,7 +124,7 @@ func short(pci string) string {
 func (l *Library) device(d nvml.Device) (*Device, error) {
 	p, r := d.GetPciInfo()
 	if r != nvml.SUCCESS {
-		return nil, fmt.Errorf("cuda/nvml: PCI address: %s", name(r))
+		return nil, fmt.Errorf("PCI address: %s", name(r))
 	}
 	return &Device{l, d, busID(p)}, nil
 }
@@ -136,6 +142,44 @@ func busID(p nvml.PciInfo) string {
 
 // PCI returns the device's PCI address, as CUDA prints it.
 func (d *Device) PCI() string { return d.pci }
+
+// slice makes the facts of a whole GPU those of a slice, where CUDA's device is
+// one: CUDA tells the slice's UUID and memory, with the address of the GPU.
+func (d *Device) slice(f *Facts, s Source) {
+	if mode, _, r := d.dev.GetMigMode(); r != nvml.SUCCESS || mode != nvml.DEVICE_MIG_ENABLE {
+		return // CUDA devices are whole GPUs
+	}
+	f.SliceOf = f.UUID
+	f.Memory = s.Info().Memory
+	uuid, err := s.UUID()
+	if err != nil {
+		f.UUID = ""
+		f.Unknown = append(f.Unknown, fmt.Sprintf("UUID of the slice: %v", err))
+		return
+	}
+	// CUDA's UUIDs are bytes, without the word before them.
+	_, bytes, _ := strings.Cut(uuid, "-")
+	f.UUID = "MIG-" + bytes
+	n, ok := ask(f, "slices", d.dev.GetMaxMigDeviceCount)
+	if !ok {
+		return
+	}
+	for i := range n {
+		m, r := d.dev.GetMigDeviceHandleByIndex(i)
+		if r != nvml.SUCCESS {
+			continue // no slice, or none that this process may see
+		}
+		if u, r := m.GetUUID(); r != nvml.SUCCESS || u != f.UUID {
+			continue
+		}
+		set(f, &f.Name, "name of the slice", m.GetName)
+		if memory, ok := ask(f, "memory of the slice", m.GetMemoryInfo); ok {
+			f.Memory = memory.Total
+		}
+		return
+	}
+	f.Unknown = append(f.Unknown, fmt.Sprintf("the slice's name: none of %d slices is %s", n, f.UUID))
+}
 
 // asked is what a question to NVML found out.
 func asked[T any](f *Facts, what string, v T, r nvml.Return) (T, bool) {
@@ -203,8 +247,12 @@ func (d *Device) links(f *Facts) {
 		if r == nvml.ERROR_INVALID_ARGUMENT || r == nvml.ERROR_NOT_SUPPORTED && i > 0 {
 			return // no such link
 		}
-		if _, ok := asked(f, "NVLinks", state, r); !ok {
+		if i == 0 && r == nvml.ERROR_NOT_SUPPORTED {
+			asked(f, "NVLinks", state, r)
 			return
+		}
+		if _, ok := asked(f, fmt.Sprintf("NVLink %d", i), state, r); !ok {
+			continue
 		}
 		if state != nvml.FEATURE_ENABLED {
 			continue

@@ -38,6 +38,8 @@ func (d *Device) PCI() string { return "" }
 // Facts asks for all there is to know.
 func (d *Device) Facts() Facts { return Facts{NUMANode: -1, OwnNode: -1} }
 
+func (d *Device) slice(*Facts, Source) {}
+
 // Killer is a device that can be told of its death.
 type Killer interface {
 	Kill(c cuda.Code, why string) error

@@ -122,6 +122,111 @@ func TestFacts(t *testing.T) {
 	}
 }
 
+// A GPU that is lost does not hide the others, wherever it is in the list, and is
+// told of where none is found.
+func TestLostGPU(t *testing.T) {
+	for name, lose := range map[string]func(s *server.Server, i int){
+		"it has no handle": func(s *server.Server, i int) {
+			s.DeviceGetHandleByIndexFunc = func(n int) (nvml.Device, nvml.Return) {
+				if n == i {
+					return nil, nvml.ERROR_GPU_IS_LOST
+				}
+				return s.Devices[n], nvml.SUCCESS
+			}
+		},
+		"it has no address": func(s *server.Server, i int) {
+			s.Devices[i].(*server.Device).GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) {
+				return nvml.PciInfo{}, nvml.ERROR_GPU_IS_LOST
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := dgxh200.New()
+			l := open(t, s)
+			at, err := l.At(5)
+			require.NoError(t, err)
+			for _, i := range []int{0, 3} {
+				lose(s, i)
+			}
+			found, err := l.Find(at.PCI())
+			require.NoError(t, err)
+			require.Equal(t, at.PCI(), found.PCI())
+			require.Contains(t, describe(source{pci: at.PCI()}, l, nil, l.sys).Name, "H200")
+			_, err = l.Find("0000:ff:00.0")
+			require.ErrorContains(t, err, "none of 8 devices is at 0000:ff:00.0")
+			require.ErrorContains(t, err, "device 3: ")
+			require.ErrorContains(t, err, "the GPU is lost")
+		})
+	}
+}
+
+// A link that can't be told of does not hide the others.
+func TestUnknownLink(t *testing.T) {
+	s := dgxh200.New()
+	l := open(t, s)
+	d := s.Devices[0].(*server.Device)
+	whole := d.GetNvLinkStateFunc
+	d.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
+		if link == 2 {
+			return 0, nvml.ERROR_UNKNOWN
+		}
+		return whole(link)
+	}
+	dev, err := l.At(0)
+	require.NoError(t, err)
+	f := dev.Facts()
+	require.Equal(t, []Link{{0, "0000:c5:00.0"}, {4, "0000:c5:00.0"}}, f.Links)
+	require.Equal(t, []string{"NVLink 2: NVML result 999"}, f.Unknown)
+}
+
+// Of a slice of a GPU its own memory and UUID are told, not the GPU's.
+func TestSlice(t *testing.T) {
+	const slice, other = "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", "MIG-11111111-42e4-5de3-91c7-45d71c87eb3f"
+	s := dgxh200.New()
+	l := open(t, s)
+	d := s.Devices[2].(*server.Device)
+	d.MigMode = nvml.DEVICE_MIG_ENABLE
+	d.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, nvml.SUCCESS }
+	uuids := []string{"", other, slice}
+	d.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if i >= len(uuids) || uuids[i] == "" {
+			return nil, nvml.ERROR_NOT_FOUND
+		}
+		return &mock.Device{
+			GetUUIDFunc: func() (string, nvml.Return) { return uuids[i], nvml.SUCCESS },
+			GetNameFunc: func() (string, nvml.Return) { return "NVIDIA H200 MIG 1g.18gb", nvml.SUCCESS },
+			GetMemoryInfoFunc: func() (nvml.Memory, nvml.Return) {
+				return nvml.Memory{Total: uint64(i) * 9 << 30}, nvml.SUCCESS
+			},
+		}, nvml.SUCCESS
+	}
+	whole, err := l.At(2)
+	require.NoError(t, err)
+	// CUDA prints each UUID as if it were a GPU's.
+	src := source{whole.PCI(), "GPU-" + slice[4:]}
+	f := describe(src, l, nil, l.sys)
+	require.Equal(t, slice, f.UUID)
+	require.Equal(t, uint64(18<<30), f.Memory)
+	require.Equal(t, "NVIDIA H200 MIG 1g.18gb", f.Name)
+	require.Equal(t, whole.Facts().UUID, f.SliceOf)
+	require.Equal(t, whole.Facts().Links, f.Links, "the rest is the GPU's")
+	require.Empty(t, f.Unknown)
+	var w strings.Builder
+	require.NoError(t, f.Write(&w))
+	require.Contains(t, w.String(), "UUID    "+slice+", a slice of "+f.SliceOf+"\n")
+
+	// What NVML does not know of the slice, CUDA does.
+	uuids = uuids[:2]
+	f = describe(src, l, nil, l.sys)
+	require.Equal(t, "MIG-"+slice[4:], f.UUID)
+	require.Equal(t, uint64(5), f.Memory)
+	require.Equal(t, []string{"the slice's name: none of 7 slices is " + slice}, f.Unknown)
+
+	f = whole.Facts()
+	require.Equal(t, uint64(144384<<20), f.Memory)
+	require.Empty(t, f.SliceOf)
+}
+
 // What a GPU does not tell leaves the rest as it is.
 func TestUnknownFacts(t *testing.T) {
 	s := dgxa100.New()
