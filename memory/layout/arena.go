@@ -74,16 +74,16 @@ func (a *Arena) Page(g, i int) Segment {
 	return s
 }
 
-// Segments returns the table of group g.
+// Segments returns the segments of group g as vLLM 0.33.0 has them; what a gate
+// writes is in [Arena.Tables].
 //
-// For an attention group it is what zeroing a block has to write: a segment
-// for each layer, or for each of its heads where the order takes them apart,
-// and of these one for each kernel block. Padding is included where no kernel
-// blocks are cut. Under BHLNC the pages of a block overlap: each spans from its
-// first head to its last.
+// An attention group has a segment for each layer, or for each of its heads
+// where the order takes them apart, and of these one for each kernel block.
+// Padding is included where no kernel blocks are cut. Under BHLNC the pages of a
+// block overlap: each spans from its first head to its last.
 //
-// For a recurrent group it is what resetting a row has to write: a segment for
-// each [Region] of each layer, without padding.
+// A recurrent group has a segment for each [Region] of each layer, without
+// padding.
 func (a *Arena) Segments(g int) Table {
 	gr := &a.Plan.Groups[g]
 	var s []Segment
@@ -101,12 +101,10 @@ func (a *Arena) Segments(g int) Table {
 }
 
 func (a *Arena) appendPage(s []Segment, pg *Page, whole Segment, ratio uint64) []Segment {
-	heads, apart := uint64(1), uint64(0)
-	switch a.Plan.Options.Order {
-	case LHBNC:
-		heads, apart = uint64(pg.Heads), whole.Page*uint64(a.Blocks)
-	case BHLNC:
-		whole.Page += uint64(pg.Heads-1) * (a.Plan.BlockBytes / uint64(pg.Heads))
+	heads, apart := a.heads(pg)
+	if a.Plan.Options.Order == BHLNC {
+		whole.Page += (heads - 1) * apart
+		heads = 1
 	}
 	for h := range heads {
 		for k := range ratio {
@@ -117,9 +115,9 @@ func (a *Arena) appendPage(s []Segment, pg *Page, whole Segment, ratio uint64) [
 	return s
 }
 
-// SegmentsMerged returns the table of what zeroing writes for new blocks of any
-// attention group: the segments of all of them, those at one address merged to
-// the widest page, in order of address. Bytes that only recurrent groups use
+// SegmentsMerged returns the table that vLLM 0.33.0 zeroes new blocks of any
+// attention group by: the segments of all of them, those at one address merged
+// to the widest page, in order of address. Bytes that only recurrent groups use
 // are not in it; without attention groups it is empty.
 func (a *Arena) SegmentsMerged() Table {
 	var s []Segment
@@ -132,25 +130,5 @@ func (a *Arena) SegmentsMerged() Table {
 		return cmp.Or(cmp.Compare(x.Base, y.Base), cmp.Compare(y.Page, x.Page))
 	})
 	s = slices.CompactFunc(s, func(x, y Segment) bool { return x.Base == y.Base })
-	return a.table(s)
-}
-
-// SegmentsAll returns the table of all bytes of a block, whoever uses them: for
-// a pool that transfers of any group are checked against. It is one segment
-// block outermost, else one for each page (and head) of the widest group.
-func (a *Arena) SegmentsAll() Table {
-	if a.Plan.Options.Order.BlockOutermost() {
-		return a.table([]Segment{{a.Base, a.Plan.BlockBytes, a.Plan.BlockBytes}})
-	}
-	widest := 0
-	for g := range a.Plan.Groups {
-		if a.Plan.Groups[g].Bytes() > a.Plan.Groups[widest].Bytes() {
-			widest = g
-		}
-	}
-	var s []Segment
-	for i := range a.Plan.Groups[widest].Pages {
-		s = a.appendPage(s, &a.Plan.Groups[widest].Pages[i], a.Page(widest, i), 1)
-	}
 	return a.table(s)
 }

@@ -262,7 +262,7 @@ func checkPlan(t testing.TB, p *Plan) {
 	if merged > 1<<12 {
 		return // too many to look at each
 	}
-	for _, table := range []Table{a.SegmentsAll(), a.SegmentsMerged(), a.Segments(0)} {
+	for _, table := range []Table{a.Tables().Transfer, a.SegmentsMerged(), a.Segments(0)} {
 		require.NoError(t, table.Validate())
 	}
 }

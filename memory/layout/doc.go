@@ -12,7 +12,7 @@
 //	p, err := layout.NewPlan(m, layout.Options{TP: 2})       // sizes and groups
 //	n, err := p.Blocks(free)                                 // how many fit
 //	a, err := p.Place(address, n)                            // addresses
-//	zero := a.SegmentsMerged()                               // tables
+//	t := a.Tables()                                          // as a gate's pool takes them
 //
 // # What goes where
 //
@@ -23,11 +23,10 @@
 // that multiplies masked values by zero makes NaN of NaN. [Plan.NeedsZeroing]
 // says whether a model mixes kinds like that, [Plan.Why] says it in words.
 //
-// For a pool of the gate: [Arena.SegmentsMerged] is what zeroing has to write,
-// [Arena.Segments] of a recurrent group what resetting a row has to write, and
-// [Arena.SegmentsAll] every byte that a transfer may touch. Where an attention
-// group is the widest and has no padding the first is the last, up to the
-// cutting into kernel blocks.
+// A pool of the gate takes [Arena.Tables]: every byte that a transfer may touch,
+// and for each group what has to be written before a block has a new owner.
+// Where the one lies in the other says [Table.Ranges].
+// [Arena.SegmentsMerged] is the table by which vLLM zeroes, for comparison.
 //
 // # Pages of a reduced size
 //

@@ -59,7 +59,7 @@ func checkTables(t testing.TB, p *Plan) {
 	const blocks, base = 3, 1 << 40
 	a, err := p.Place(base, blocks)
 	require.NoError(t, err)
-	all := a.SegmentsAll()
+	all := a.Tables().Transfer
 	require.Equal(t, p.BlockBytes, all.Bytes())
 	tables := []Table{a.SegmentsMerged(), all}
 	for g := range p.Groups {

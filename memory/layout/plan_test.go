@@ -48,13 +48,13 @@ func TestByHand(t *testing.T) {
 	require.Equal(t, Table{Pool: 3, Blocks: 10, Segments: []Segment{
 		{0x10000, 1024, 800}, {0x10000 + all, 1024, 800}, {0x10000 + 2*all, 1024, 800}, {0x10000 + 3*all, 1024, 800}}}, a.Segments(0), "without padding")
 	require.Equal(t, []Segment{{0x10000, 1024, 1024}, {0x10000 + all, 1024, 1024}, {0x10000 + 2*all, 1024, 1024}, {0x10000 + 3*all, 1024, 1024}},
-		a.SegmentsAll().Segments)
+		a.Tables().Transfer.Segments)
 
 	p = plan(t, byHand(), Options{Order: BLNHC, RealNull: true})
 	a, err = p.Place(0x10000, 10)
 	require.NoError(t, err)
 	require.Equal(t, Table{RealNull: true, Blocks: 10, Segments: []Segment{{0x10000, 4096, 1024}, {0x10400, 4096, 1024}, {0x10800, 4096, 1024}}}, a.SegmentsMerged())
-	require.Equal(t, []Segment{{0x10000, 4096, 4096}}, a.SegmentsAll().Segments)
+	require.Equal(t, []Segment{{0x10000, 4096, 4096}}, a.Tables().Transfer.Segments)
 }
 
 func TestBlocks(t *testing.T) {
@@ -323,31 +323,11 @@ func TestScaledRegions(t *testing.T) {
 
 // Any model and options: refused, or a plan whose tables make sense, whose
 // scaled tables are the tables divided, and in which every byte of a block that
-// any group uses is a byte of SegmentsAll.
+// any group uses is a byte of the transfer table.
 func TestAnyPlan(t *testing.T) {
 	planned := 0
 	rapid.Check(t, func(t *rapid.T) {
-		m := &Model{Name: "any", MaxTokens: 1 << 12}
-		layer := rapid.SampledFrom([]Layer{
-			full(4, 16), full(4, 32), full(8, 16), full(2, 24),
-			{Kind: SlidingWindow, KVHeads: 4, KeyDim: 16, ValueDim: 16, Window: 100},
-			{Kind: LatentAttention, KVHeads: 1, KeyDim: 64},
-			{Kind: LatentIndex, KVHeads: 1, KeyDim: 128},
-			mamba1(256, 16, 4), mamba2Layer(8, 16, 2, 32, 4), deltaNet(4, 16, 8, 16, 4), state(8, 3),
-		})
-		kinds := rapid.SliceOfN(layer, 1, 3).Draw(t, "kinds")
-		for range rapid.IntRange(1, 12).Draw(t, "layers") {
-			m.Layers = append(m.Layers, rapid.SampledFrom(kinds).Draw(t, "layer"))
-		}
-		o := Options{
-			TP:                rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "tp"),
-			BlockTokens:       rapid.SampledFrom([]int{0, 16, 64, 128}).Draw(t, "block"),
-			Order:             Order(rapid.IntRange(0, 5).Draw(t, "order")),
-			ConvOrder:         ConvOrder(rapid.IntRange(0, 1).Draw(t, "conv order")),
-			SpeculativeTokens: rapid.IntRange(0, 3).Draw(t, "speculative"),
-			StateMode:         StateMode(rapid.IntRange(0, 1).Draw(t, "mode")),
-			Kernel:            rapid.SampledFrom([]KernelBlocks{{}, FlashInfer(), FlashMLA()}).Draw(t, "kernel"),
-		}
+		m, o := drawModel(t)
 		p, err := NewPlan(m, o)
 		if err != nil {
 			return
@@ -356,9 +336,9 @@ func TestAnyPlan(t *testing.T) {
 		const blocks, base = 4, 1 << 30
 		a, err := p.Place(base, blocks)
 		require.NoError(t, err)
-		whole, err := NewMap(a.SegmentsAll())
+		whole, err := NewMap(a.Tables().Transfer)
 		require.NoError(t, err)
-		tables := []Table{a.SegmentsAll(), a.SegmentsMerged()}
+		tables := []Table{a.Tables().Transfer, a.SegmentsMerged()}
 		for g := range p.Groups {
 			tables = append(tables, a.Segments(g))
 		}
@@ -387,6 +367,31 @@ func TestAnyPlan(t *testing.T) {
 		require.Equal(t, want, b.SegmentsMerged().Segments)
 	})
 	require.Positive(t, planned)
+}
+
+// drawModel draws a model and options, which need not fit each other.
+func drawModel(t *rapid.T) (*Model, Options) {
+	m := &Model{Name: "any", MaxTokens: 1 << 12}
+	layer := rapid.SampledFrom([]Layer{
+		full(4, 16), full(4, 32), full(8, 16), full(2, 24),
+		{Kind: SlidingWindow, KVHeads: 4, KeyDim: 16, ValueDim: 16, Window: 100},
+		{Kind: LatentAttention, KVHeads: 1, KeyDim: 64},
+		{Kind: LatentIndex, KVHeads: 1, KeyDim: 128},
+		mamba1(256, 16, 4), mamba2Layer(8, 16, 2, 32, 4), deltaNet(4, 16, 8, 16, 4), state(8, 3),
+	})
+	kinds := rapid.SliceOfN(layer, 1, 3).Draw(t, "kinds")
+	for range rapid.IntRange(1, 12).Draw(t, "layers") {
+		m.Layers = append(m.Layers, rapid.SampledFrom(kinds).Draw(t, "layer"))
+	}
+	return m, Options{
+		TP:                rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "tp"),
+		BlockTokens:       rapid.SampledFrom([]int{0, 16, 64, 128}).Draw(t, "block"),
+		Order:             Order(rapid.IntRange(0, 5).Draw(t, "order")),
+		ConvOrder:         ConvOrder(rapid.IntRange(0, 1).Draw(t, "conv order")),
+		SpeculativeTokens: rapid.IntRange(0, 3).Draw(t, "speculative"),
+		StateMode:         StateMode(rapid.IntRange(0, 1).Draw(t, "mode")),
+		Kernel:            rapid.SampledFrom([]KernelBlocks{{}, FlashInfer(), FlashMLA()}).Draw(t, "kernel"),
+	}
 }
 
 // covered checks that zeroing by the merged table writes what zeroing by the
