@@ -18,7 +18,6 @@
 //
 //	Watcher          tells without a crossing that marks may have moved
 //	Grapher          captures streams and launches graphs
-//	StreamAllocator  allocates and frees in stream order
 //	Managed          memory that host and device both use in place
 //	HostMemory       registers host memory, and copies pageable memory
 //	IPC              shares memory with other processes

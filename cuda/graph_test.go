@@ -24,7 +24,4 @@ func TestNamesOfCaptures(t *testing.T) {
 	require.Equal(t, "capture mode 9", CaptureMode(9).String())
 	require.Equal(t, "capture spoiled", CaptureSpoiled.String())
 	require.Equal(t, "capture status 9", CaptureStatus(9).String())
-	require.Equal(t, "most used", PoolUsedHigh.String())
-	require.Equal(t, "pool attribute 0", PoolAttribute(0).String())
-	require.Equal(t, "pool attribute 77", PoolAttribute(77).String())
 }

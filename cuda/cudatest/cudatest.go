@@ -32,7 +32,7 @@ func Behaviours() map[string]Behaviour {
 	all := map[string]Behaviour{}
 	for _, table := range []map[string]Behaviour{streamBehaviours, eventBehaviours, memoryBehaviours, submitBehaviours, launchBehaviours,
 		legacyBehaviours, wordBehaviours, signalBehaviours, blockingBehaviours, limitBehaviours, capturedBehaviours,
-		ipcBehaviours, hostMemoryBehaviours, graphBehaviours, captureBehaviours, poolBehaviours, randomBehaviours} {
+		ipcBehaviours, hostMemoryBehaviours, graphBehaviours, captureBehaviours, randomBehaviours} {
 		for name, b := range table {
 			if all[name] != nil {
 				panic("cudatest: two behaviours are called " + name)

@@ -19,7 +19,6 @@ var ipcBehaviours = map[string]Behaviour{
 	"ipc: what is no handle":                          testIPCNoHandle,
 	"ipc: allocations alone are exported":             testIPCExport,
 	"ipc: what was not opened is not closed":          testIPCNotOpened,
-	"ipc: memory in stream order is not exported":     testIPCPool,
 	"ipc: exported again after being freed":           testIPCAgain,
 }
 
@@ -205,23 +204,6 @@ func testIPCExport(t *testing.T, d cuda.Device) {
 	require.NoError(t, d.Free(p))
 	_, err := x.ipc().ExportMemory(p)
 	require.ErrorIs(t, err, cuda.ErrInvalidValue, "freed")
-}
-
-func testIPCPool(t *testing.T, d cuda.Device) {
-	x := newBench(t, d)
-	x.export(x.alloc(ipcBytes)) // or it skips
-	a, ok := d.(cuda.StreamAllocator)
-	if !ok {
-		t.Skipf("%s: allocates nothing in stream order", d.Info().Backend)
-	}
-	s := x.stream()
-	p, err := a.AllocAsync(s, ipcBytes, 0, cuda.AllocOptions{})
-	x.supported(err)
-	x.sync(s)
-	_, err = x.ipc().ExportMemory(p)
-	require.ErrorIs(t, err, cuda.ErrInvalidValue)
-	require.NoError(t, a.FreeAsync(s, p))
-	x.sync(s)
 }
 
 func testIPCNotOpened(t *testing.T, d cuda.Device) {

@@ -38,7 +38,6 @@ var pages = map[string]string{
 	"ipc: another process copies, fills and launches":    driverAPI + "group__CUDA__MEM.html",
 	"ipc: closing leaves the memory alone":               driverAPI + "group__CUDA__MEM.html",
 	"ipc: exported again after being freed":              driverAPI + "group__CUDA__MEM.html",
-	"ipc: memory in stream order is not exported":        driverAPI + "group__CUDA__MEM.html",
 	"ipc: not opened in the process that exports":        driverAPI + "group__CUDA__MEM.html",
 	"ipc: opened twice, closed twice":                    driverAPI + "group__CUDA__MEM.html",
 	"ipc: what is no handle":                             driverAPI + "group__CUDA__MEM.html",

@@ -14,13 +14,11 @@ import (
 // Random work whose order events fix, against a plain twin in Go.
 var randomBehaviours = map[string]Behaviour{
 	"graph: random work leaves what it leaves uncaptured": testGraphRandom,
-	"pool: random work meets its own bytes":               testPoolRandom,
 }
 
 func init() {
 	maps.Copy(pages, map[string]string{
 		"graph: random work leaves what it leaves uncaptured": graphGuide,
-		"pool: random work meets its own bytes":               poolGuide,
 	})
 }
 
@@ -121,59 +119,5 @@ func testGraphRandom(t *testing.T, d cuda.Device) {
 		for _, e := range done {
 			require.NoError(t, d.DestroyEvent(e))
 		}
-	}
-}
-
-// Lives of memory overlap at random: each is allocated, filled, copied out and
-// freed, every time in any stream, behind what was done with it before. What is
-// copied out is what was filled in, whatever memory the pool gives twice.
-func testPoolRandom(t *testing.T, d cuda.Device) {
-	x := newPools(t, d)
-	const lives, slot = 30, 4096
-	streams := []cuda.Stream{x.stream(), x.stream(), x.stream()}
-	out := x.alloc(lives * slot)
-	type life struct {
-		p      cuda.DevicePtr
-		size   uint64
-		at     int // its next step
-		stream int // of the step before
-		last   cuda.Event
-	}
-	r := rand.New(rand.NewPCG(5, 11))
-	all := make([]life, lives)
-	for left := lives; left > 0; {
-		// Those that have begun are a few, so that memory is used again.
-		i := r.IntN(lives)
-		for k := 0; all[i].at == 4 || all[i].at == 0 && r.IntN(4) > 0; k++ {
-			i = (i + 1) % lives
-		}
-		l := &all[i]
-		k := r.IntN(len(streams))
-		s := streams[k]
-		if l.at > 0 && l.stream != k {
-			x.submit(func(b *cuda.Batch) { b.WaitEvent(s, l.last) })
-		}
-		switch l.at {
-		case 0:
-			l.size = []uint64{cellBytes, 1000, slot}[r.IntN(3)]
-			l.p, l.last = x.take(s, l.size), x.event()
-		case 1:
-			x.submit(func(b *cuda.Batch) { b.Fill8(s, l.p, byte(1+i), l.size) })
-		case 2:
-			x.submit(func(b *cuda.Batch) { b.Copy(s, out+cuda.DevicePtr(i*slot), l.p, l.size) })
-		case 3:
-			x.give(s, l.p)
-			left--
-		}
-		x.submit(func(b *cuda.Batch) { b.Record(s, l.last) })
-		l.at, l.stream = l.at+1, k
-	}
-	require.NoError(t, d.Sync(bg))
-	for i, l := range all {
-		require.Equal(t, bytes.Repeat([]byte{byte(1 + i)}, int(l.size)), x.read(out+cuda.DevicePtr(i*slot), int(l.size)), "life %d", i)
-	}
-	require.Zero(t, x.get(cuda.PoolUsed))
-	if d.Info().Simulated { // how a driver counts is its own affair
-		require.Less(t, x.get(cuda.PoolReservedHigh), uint64(lives*slot), "memory is used again")
 	}
 }

@@ -28,7 +28,6 @@ var wordBehaviours = map[string]Behaviour{
 	"word: a wait with a flush":                         testWaitWordFlush,
 	"word: misaligned, or outside of allocations":       testBadWords,
 	"word: not in managed memory":                       testManagedWord,
-	"word: in memory that is allocated in stream order": testPoolWord,
 	"word: a wait does not keep an error from a waiter": testWaitWordError,
 }
 
@@ -238,28 +237,6 @@ func testBadWords(t *testing.T, d cuda.Device) {
 		}
 	}
 	require.NoError(t, d.Sync(bg), "none of that is sticky, nor in the stream")
-}
-
-func testPoolWord(t *testing.T, d cuda.Device) {
-	x := newPools(t, d)
-	s1, s2, e, q := x.stream(), x.stream(), x.event(), x.alloc(64)
-	x.busy(s1)
-	w := x.take(s1, 1<<20)
-	x.submit(func(b *cuda.Batch) {
-		b.WriteWord(s1, w, 6)
-		b.Record(s1, e)
-		b.WaitEvent(s2, e)
-		b.WaitWord(s2, w, 6)
-		b.WriteWord(s2, w, 7)
-		b.Copy(s2, q, w, 4)
-	})
-	x.sync(s2)
-	x.give(s2, w)
-	require.Equal(t, uint32(7), x.load(q))
-	x.sync(s2)
-	x.b.Reset()
-	x.b.WriteWord(s2, w, 1)
-	require.ErrorIs(t, d.Submit(&x.b), cuda.ErrInvalidValue, "given back")
 }
 
 // A word in pinned memory of one device is one of the other's, too.

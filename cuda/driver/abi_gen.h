@@ -20,16 +20,9 @@ typedef uint64_t CUevent;
 typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
 typedef uint64_t CUgraphNode;
-typedef uint64_t CUmemoryPool;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
 typedef struct { char bytes[64]; } CUipcMemHandle;
-typedef struct {
-	int allocation, handles;
-	struct { int type, id; } location;
-	void *security;
-	char rest[64]; // all 0: a size as large as the system allows, among others
-} CUmemPoolProps;
 typedef void (*CUhostFn)(void *arg);
 
 // The functions of a driver; one that it lacks is NULL. The order is that of
@@ -105,15 +98,6 @@ typedef struct {
 	CUresult (*cuGraphLaunch)(CUgraphExec exec, CUstream stream);
 	CUresult (*cuGraphDestroy)(CUgraph graph);
 	CUresult (*cuGraphExecDestroy)(CUgraphExec exec);
-	CUresult (*cuMemAllocAsync)(CUdeviceptr *ptr, size_t size, CUstream stream);
-	CUresult (*cuMemAllocFromPoolAsync)(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream);
-	CUresult (*cuMemFreeAsync)(CUdeviceptr ptr, CUstream stream);
-	CUresult (*cuDeviceGetMemPool)(CUmemoryPool *pool, CUdevice device);
-	CUresult (*cuMemPoolCreate)(CUmemoryPool *pool, const CUmemPoolProps *props);
-	CUresult (*cuMemPoolDestroy)(CUmemoryPool pool);
-	CUresult (*cuMemPoolGetAttribute)(CUmemoryPool pool, int attribute, void *value);
-	CUresult (*cuMemPoolSetAttribute)(CUmemoryPool pool, int attribute, void *value);
-	CUresult (*cuMemPoolTrimTo)(CUmemoryPool pool, size_t keep);
 	CUresult (*cuEventCreate)(CUevent *event, unsigned int flags);
 	CUresult (*cuEventDestroy_v2)(CUevent event);
 	CUresult (*cuEventRecord)(CUevent event, CUstream stream);
@@ -122,6 +106,6 @@ typedef struct {
 	CUresult (*kvgateSimulated)(int *simulated);
 } kvg_table;
 
-enum { KVG_SLOTS = 85 };
+enum { KVG_SLOTS = 76 };
 
 #endif

@@ -5,7 +5,6 @@ package driver
 /*
 #include "graph.h"
 #include "hostmemory.h"
-#include "pool.h"
 */
 import "C"
 
@@ -40,7 +39,6 @@ type Device struct {
 	pageable bool                    // the device reaches pageable memory by itself
 	watching atomic.Bool             // Watch was called
 	watched  atomic.Pointer[Watched] // once it has begun
-	pooling  atomic.Bool             // there was an allocation in stream order
 
 	calls  atomic.Int64 // under way
 	closed atomic.Bool
@@ -51,7 +49,6 @@ type Device struct {
 	handles [C.KVG_KINDS]handles
 	modules map[cuda.Module]map[string]cuda.Function
 	memory  map[cuda.DevicePtr]string // names by address
-	pooled  map[cuda.DevicePtr]string // of memory of pools
 	pinned  map[cuda.DevicePtr]cuda.PinnedBuffer
 	managed map[cuda.DevicePtr]cuda.ManagedBuffer
 	// registered is the part of pinned that is somebody else's memory.
@@ -255,12 +252,6 @@ func (d *Device) destroy() error {
 		}
 		for p := range d.managed {
 			check("free managed memory", C.kvg_free(d.c, C.uint64_t(p)))
-		}
-		for p := range d.pooled {
-			check("free memory of a pool", C.kvg_free(d.c, C.uint64_t(p)))
-		}
-		for _, raw := range d.handles[C.KVG_POOL].own() {
-			check("destroy pool", C.kvg_free_pool(d.c, raw))
 		}
 		for _, raw := range d.handles[C.KVG_MODULE].own() {
 			check("unload module", C.kvg_unload(d.c, raw))

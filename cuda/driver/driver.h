@@ -8,7 +8,7 @@
 
 // A handle is kind << 56 | generation << 32 | device << 22 | index. Entries never move, so
 // that a lookup takes no lock; one whose handle differs is dead.
-enum { KVG_STREAM = 1, KVG_EVENT, KVG_MODULE, KVG_FUNCTION, KVG_GRAPH, KVG_GRAPH_EXEC, KVG_HOST_FN, KVG_POOL, KVG_KINDS };
+enum { KVG_STREAM = 1, KVG_EVENT, KVG_MODULE, KVG_FUNCTION, KVG_GRAPH, KVG_GRAPH_EXEC, KVG_HOST_FN, KVG_KINDS };
 enum { KVG_CHUNK = 1024, KVG_CHUNKS = 4096, KVG_INDEX_BITS = 22, KVG_DEVICES = 1024 };
 enum { KVG_FOREIGN = 1 };
 

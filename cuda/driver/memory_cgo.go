@@ -99,21 +99,7 @@ func (d *Device) Free(p cuda.DevicePtr) error {
 	d.mu.Lock()
 	name, ok := d.memory[p]
 	delete(d.memory, p) // so that a second Free beside this one is refused
-	pooled := false
-	if !ok {
-		name, ok = d.pooled[p]
-		delete(d.pooled, p)
-		pooled = ok
-	}
 	d.mu.Unlock()
-	if pooled { // the driver takes work with it to be over
-		if r := C.kvg_sync(d.c); r.why != C.KVG_OK {
-			d.mu.Lock()
-			d.pooled[p] = name
-			d.mu.Unlock()
-			return d.fail(op, r, fmt.Sprintf("%q at %#x", name, uint64(p)))
-		}
-	}
 	if !ok {
 		return &cuda.Error{Code: cuda.ErrInvalidValue, Op: op, Detail: fmt.Sprintf("%#x is no allocation of this device", uint64(p))}
 	}

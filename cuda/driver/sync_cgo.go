@@ -69,7 +69,7 @@ func (d *Device) SyncStream(ctx context.Context, s cuda.Stream) error {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		r := C.kvg_query(d.c, e)
 		if r.why == C.KVG_OK {
-			return d.synchronised(op, e)
+			return nil
 		}
 		if r.why != C.KVG_DRIVER || cuda.Code(r.code) != cuda.ErrNotReady {
 			return d.fail(op, r, fmt.Sprintf("stream %#x", uint64(s)))
@@ -163,18 +163,6 @@ func (d *Device) SyncEvent(ctx context.Context, ev cuda.Event) error {
 		}
 		runtime.Gosched()
 	}
-}
-
-// synchronised synchronises an event that has fired, where there are pools: they
-// give memory back then, and not when an event is only asked after.
-func (d *Device) synchronised(op string, e C.uint64_t) error {
-	if !d.pooling.Load() {
-		return nil
-	}
-	if r := C.kvg_sync_event(d.c, e); r.why != C.KVG_OK {
-		return d.fail(op, r, "")
-	}
-	return nil
 }
 
 // Sync blocks until all work in the device's context has run, that of others

@@ -58,9 +58,6 @@ type Costs struct {
 	// HostCopy is what the host takes to copy a MiB of pageable memory to memory
 	// that a copy engine can read, or back. Source: assumption, 10 GB/s.
 	HostCopy time.Duration
-	// PoolCall is one allocation or release in stream order. Source: assumption,
-	// the driver path of a record.
-	PoolCall time.Duration
 	// Handle makes or destroys a stream or event; Module loads or unloads a
 	// module. Source: assumption.
 	Handle, Module time.Duration
@@ -151,7 +148,6 @@ func DefaultCosts() Costs {
 		AllocPinned: 100 * time.Microsecond,
 		Free:        10 * time.Microsecond,
 		HostCopy:    105 * time.Microsecond,
-		PoolCall:    300 * time.Nanosecond,
 		Handle:      2 * time.Microsecond,
 		Module:      time.Millisecond,
 
@@ -188,7 +184,7 @@ func (c *Costs) times() []namedTime {
 		{"Record", &c.Record}, {"Query", &c.Query}, {"WaitEvent", &c.WaitEvent}, {"WordOp", &c.WordOp}, {"Signal", &c.Signal},
 		{"Word", &c.Word}, {"Wake", &c.Wake}, {"BlockingWake", &c.BlockingWake},
 		{"Alloc", &c.Alloc}, {"AllocPinned", &c.AllocPinned}, {"Free", &c.Free},
-		{"HostCopy", &c.HostCopy}, {"PoolCall", &c.PoolCall},
+		{"HostCopy", &c.HostCopy},
 		{"Handle", &c.Handle}, {"Module", &c.Module},
 		{"LaunchLatency", &c.LaunchLatency}, {"KernelGap", &c.KernelGap}, {"KernelMin", &c.KernelMin},
 		{"CopyLatency", &c.CopyLatency}, {"CopyGap", &c.CopyGap},

@@ -32,7 +32,7 @@ func (d *Device) fail(s *stream, c *command, cause error) {
 			detail += fmt.Sprintf(" (offset %#x of %q)", t.Addr-r.base, r.name)
 		}
 	}
-	d.die(&causedError{&cuda.Error{Code: code(cause), Op: c.opName(), Detail: detail}, cause})
+	d.die(&causedError{&cuda.Error{Code: code(cause), Op: c.op.String(), Detail: detail}, cause})
 }
 
 func (d *Device) die(err error) {

@@ -45,11 +45,6 @@ type Device struct {
 	legacy    *stream          // the legacy default stream, once it is used
 	registers map[string]int   // of a thread, by kernel
 
-	pool    *pool // the current one
-	pools   map[cuda.Pool]*pool
-	ending  []*pool // destroyed, with memory that is not freed
-	pooling bool    // there was an allocation in stream order
-
 	toCall  []*stream // whose heads are host functions that are due
 	calling bool      // there is a goroutine that calls them
 
@@ -181,7 +176,6 @@ const (
 	kindGraph
 	kindGraphExec
 	kindHostFunc
-	kindPool
 )
 
 func (d *Device) handle(kind uint64) uint64 {
@@ -257,7 +251,7 @@ func (d *Device) owned(op string, addr uint64, kind cuda.MemoryKind) (*region, e
 	switch {
 	case r == nil || addr-r.base >= roundUp(r.size, d.mem.page):
 		return nil, invalid(op, "no allocation at %#x", addr)
-	case r.freed || r.block != nil && !r.block.given:
+	case r.freed:
 		return nil, invalid(op, "%q at %#x has been freed", r.name, addr)
 	case r.base != addr:
 		return nil, invalid(op, "%#x is not the start of %q, %#x is", addr, r.name, r.base)
@@ -275,11 +269,6 @@ func (d *Device) AllocRange(p cuda.DevicePtr) (cuda.DevicePtr, uint64, error) {
 	}
 	defer d.world.Exit()
 	r := d.mem.at(uint64(p))
-	if x := d.mem.below(uint64(p)); x != nil && x.block != nil {
-		if r = nil; x.block.given && uint64(p)-x.base < x.block.size {
-			return cuda.DevicePtr(x.base), x.block.size, nil
-		}
-	}
 	if r == nil {
 		return 0, 0, &cuda.Error{Code: cuda.ErrNotFound, Op: op, Detail: fmt.Sprintf("%#x", uint64(p))}
 	}

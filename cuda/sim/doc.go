@@ -28,10 +28,6 @@
 //     what is in the stream and behind earlier launches of the graph. What looks
 //     at captured work as if it ran is refused with CUDA's code, and spoils the
 //     capture.
-//   - Memory of pools is there between the places in its stream where it is
-//     allocated and freed, and an access outside of them is told. A pool gives it
-//     out again by CUDA's rules: to the stream that freed it at once, to others
-//     behind an event, when the free was reached, or with a wait.
 //
 // Device memory is mapped memory at addresses of its own. With
 // Options.Shareable other processes can open it: see [cuda.IPC].

@@ -8,14 +8,13 @@ import (
 	"github.com/kvgate/kvgate/cuda/sim"
 )
 
-// A step is captured once and launched twice, over memory that is allocated and
-// freed in stream order.
+// A step is captured once and launched twice.
 func ExampleDevice_Instantiate() {
 	d, err := sim.New(sim.Options{})
 	check(err)
 	s, err := d.NewStream(cuda.StreamOptions{Name: "compute"})
 	check(err)
-	p, err := d.AllocAsync(s, 64, 0, cuda.AllocOptions{Name: "scratch"})
+	p, err := d.Alloc(64, cuda.AllocOptions{Name: "scratch"})
 	check(err)
 	out, err := d.Alloc(64, cuda.AllocOptions{Name: "out"})
 	check(err)
@@ -43,7 +42,6 @@ func ExampleDevice_Instantiate() {
 	b.Reset()
 	b.LaunchGraph(s, step)
 	check(d.Submit(&b))
-	check(d.FreeAsync(s, p))
 	check(d.SyncStream(context.Background(), s))
 	check(d.Read(got, out))
 	fmt.Println("after the second:", got[0])

@@ -124,9 +124,9 @@ func (m *Memory) holder(addr cuda.DevicePtr) *Memory {
 }
 
 // reaches reports whether the device's kernels and fills get at a region of
-// another. Memory of pools has rules of its own: nothing here gives access to it.
+// another.
 func (m *Memory) reaches(r *region) bool {
-	return r.kind != cuda.DeviceMemory || m.d.access[r.owner] && r.block == nil
+	return r.kind != cuda.DeviceMemory || m.d.access[r.owner]
 }
 
 // knownAny is known for copies, which go to memory of all devices.

@@ -35,8 +35,6 @@ func (d *Device) ExportMemory(p cuda.DevicePtr) (h cuda.MemoryHandle, err error)
 		return h, err
 	case r.ipc.foreign:
 		return h, invalid(op, "%q is another process's memory", r.name)
-	case r.block != nil:
-		return h, invalid(op, "%q is memory of a pool", r.name)
 	case d.mem.shared == nil:
 		return h, &cuda.Error{Code: cuda.ErrNotSupported, Op: op, Detail: "the simulator was opened without Shareable"}
 	case r.ipc.exported:

@@ -64,9 +64,6 @@ func (s *stream) follow() {
 func (s *stream) waitFor(x *stream) {
 	n := s.enqueue(cuda.OpWaitEvent)
 	n.on, n.until = x, x.issued
-	if s.d.pooling {
-		s.see(mark{x, x.issued})
-	}
 }
 
 // ordered reports whether work that is in x comes before later work in s.

@@ -103,12 +103,8 @@ func (d *Device) freeAfterWork(op string, addr uint64, kind cuda.MemoryKind) err
 		}
 		return true, nil
 	}, func(r *region) error {
-		if r.freed || r.block != nil && !r.block.given {
+		if r.freed {
 			return invalid(op, "%q is freed twice at once", r.name)
-		}
-		if r.block != nil {
-			r.block.freed()
-			return nil
 		}
 		return d.mem.release(r)
 	})

@@ -53,7 +53,6 @@ type region struct {
 	name  string
 	freed bool
 	ipc   ipcState
-	block *block // of a pool; nil: of none
 
 	view     []byte // of managed memory: where the host sees it, if not in data
 	external bool   // it is somebody else's, registered
@@ -68,7 +67,6 @@ type AccessError struct {
 	Base   uint64 // of that allocation
 	Length uint64 // of that allocation
 	Freed  bool   // it has been freed
-	Early  bool   // it is allocated in stream order, and that has not been reached
 	Closed bool   // the device has been closed
 	Peer   string // the device that has it, where access to that is not enabled
 }
@@ -96,8 +94,6 @@ func (e *AccessError) where() string {
 		return fmt.Sprintf("access to device %s is not enabled: %s", e.Peer, where)
 	case e.Freed:
 		return "use after free: " + where
-	case e.Early:
-		return "before the stream has reached its allocation: " + where
 	case off >= e.Length:
 		return "behind the end: " + where
 	default:
@@ -244,7 +240,7 @@ func (m *Memory) below(addr uint64) *region {
 
 // at returns the live region that addr lies in, or nil.
 func (m *Memory) at(addr uint64) *region {
-	if r := m.below(addr); r != nil && r.reachable() && addr-r.base < r.size {
+	if r := m.below(addr); r != nil && !r.freed && addr-r.base < r.size {
 		return r
 	}
 	return nil
@@ -269,18 +265,21 @@ func (m *Memory) locate(addr, size uint64, write bool) ([]byte, *region, error) 
 	return r.part(addr, size, write)
 }
 
+// known returns an error where an access could not be right.
+func (m *Memory) known(addr, size uint64, write bool) error {
+	_, _, err := m.locate(addr, size, write)
+	return err
+}
+
 // part returns the bytes of an access that is to be within the region.
 func (r *region) part(addr, size uint64, write bool) ([]byte, *region, error) {
-	if off := addr - r.base; r.reachable() && off <= r.size && size <= r.size-off && (size == 0 || off < r.size) {
+	if off := addr - r.base; !r.freed && off <= r.size && size <= r.size-off && (size == 0 || off < r.size) {
 		return r.data[off : off+size : off+size], r, nil
 	}
 	m := r.owner.mem
 	e := &AccessError{Write: write, Addr: addr, Size: size, Closed: m.closed}
 	if addr-r.base < roundUp(r.size, m.page)+guard {
 		e.Name, e.Base, e.Length, e.Freed = r.name, r.base, r.size, r.freed
-		if b := r.block; b != nil && !b.live {
-			e.Length, e.Early, e.Freed = b.size, b.given, !b.given
-		}
 	}
 	return nil, nil, e
 }

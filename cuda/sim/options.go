@@ -144,8 +144,6 @@ func New(o Options) (*Device, error) {
 		execs:     map[cuda.GraphExec]*graphExec{},
 		hostFuncs: map[cuda.HostFunc]*hostFunc{},
 		registers: maps.Clone(o.Registers),
-		pool:      newPool(),
-		pools:     map[cuda.Pool]*pool{},
 		world:     o.World,
 		ran:       o.Ran,
 		nic:       NIC{keep: o.NICWritesLate},

@@ -22,7 +22,6 @@ type command struct {
 	pages  []byte        // the other side of a copy from or to pageable memory
 	fn     *function     // of a launch
 	exec   *graphExec    // of a graph launch
-	memory *block        // of an allocation or a free in stream order
 	lane   int           // of the graph, that the launch waits for
 	begun  bool          // the graph's nodes are in its lanes
 	args   []byte        // of a launch
@@ -59,7 +58,6 @@ type stream struct {
 
 	capture *capture // nil: commands run
 	tips    []int    // the nodes that the next one depends on
-	seen    []mark   // what the next command is behind, in other streams
 
 	// Bound once, so that planning an event allocates nothing.
 	startFn, recordFn, resumeFn func()
@@ -128,9 +126,9 @@ func (s *stream) advance() {
 		}
 		s.busy = true
 		d.world.At(max(now, s.ready), "wait is over", s.resumeFn)
-	case cuda.OpGraph, opAlloc, opFree:
+	case cuda.OpGraph:
 		s.busy = true
-		d.world.At(max(now, s.ready), "graph, allocation or free", s.resumeFn)
+		d.world.At(max(now, s.ready), "graph", s.resumeFn)
 	case cuda.OpWriteWord:
 		s.busy = true
 		d.world.At(max(now, s.ready)+d.costs.WordLatency, "write word", s.writeFn)
@@ -154,15 +152,9 @@ func (s *stream) resume() {
 	if s.d.stopped() {
 		return
 	}
-	switch c := &s.queue[s.head]; c.op {
-	case cuda.OpGraph:
+	if s.queue[s.head].op == cuda.OpGraph {
 		s.stepGraph()
 		return
-	case opAlloc, opFree:
-		if err := s.reach(c); err != nil {
-			s.d.fail(s, c, err)
-			return
-		}
 	}
 	s.complete()
 }
@@ -185,7 +177,7 @@ func (s *stream) complete() {
 	if c.op != cuda.OpRecord && c.op != cuda.OpWaitEvent {
 		s.ready = d.world.Time()
 	}
-	c.fn, c.on, c.host, c.exec, c.pages, c.memory = nil, nil, nil, nil, nil, nil
+	c.fn, c.on, c.host, c.exec, c.pages = nil, nil, nil, nil, nil
 	s.head = (s.head + 1) % len(s.queue)
 	s.len--
 	s.busy = false
@@ -260,10 +252,6 @@ func (c *command) String() string {
 		return fmt.Sprintf("%s %#x at %#x", c.op, c.b, c.a)
 	case cuda.OpSignal:
 		return fmt.Sprintf("call of %s", c.host.name)
-	case opAlloc:
-		return fmt.Sprintf("allocation of %s", c.memory)
-	case opFree:
-		return fmt.Sprintf("free of %s", c.memory)
 	}
 	return c.op.String()
 }
@@ -294,7 +282,6 @@ type event struct {
 	sleep   bool     // who synchronises with it gives the processor away
 	capture *capture // of the record; nil: it was none, or there was no record
 	tips    []int    // the nodes that the record covers
-	seen    []mark   // what the record is behind, in other streams
 }
 
 func (e *event) fired() bool { return e.on == nil || e.on.completed.Load() >= e.until }

@@ -113,7 +113,7 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		}
 		n := s.push(c.Op)
 		n.a = c.A
-		e.on, e.until, e.seen = s, s.issued, append(e.seen[:0], s.seen...)
+		e.on, e.until = s, s.issued
 	case cuda.OpWaitEvent:
 		e := d.events[cuda.Event(c.A)]
 		if e == nil {
@@ -131,7 +131,6 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		n := s.push(c.Op)
 		n.a = c.A
 		n.on, n.until = e.on, e.until
-		s.seeEvent(e)
 	case cuda.OpGraph:
 		return d.submitGraph(c, s)
 	case cuda.OpWriteWord, cuda.OpWaitWord:

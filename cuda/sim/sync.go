@@ -85,10 +85,7 @@ func (d *Device) SyncStream(ctx context.Context, h cuda.Stream) error {
 	}
 	c := d.drained(s)
 	d.world.Exit()
-	if err := d.await(ctx, op, c, d.costs.Wake); err != nil {
-		return err
-	}
-	return d.settle(op)
+	return d.await(ctx, op, c, d.costs.Wake)
 }
 
 // SyncEvent blocks until the newest record of h has fired.
@@ -120,7 +117,7 @@ func (d *Device) SyncEvent(ctx context.Context, h cuda.Event) error {
 	}
 	d.world.Exit()
 	if c.Done() {
-		return d.settle(op)
+		return nil
 	}
 	if err := d.await(ctx, op, c, wake); err != nil {
 		return err
@@ -128,7 +125,7 @@ func (d *Device) SyncEvent(ctx context.Context, h cuda.Event) error {
 	if len(c.marks) > 0 {
 		return e.gone(op, h)
 	}
-	return d.settle(op)
+	return nil
 }
 
 // Sync blocks until all work submitted to the device has run.
@@ -143,8 +140,5 @@ func (d *Device) Sync(ctx context.Context) error {
 	}
 	c := d.drained(nil)
 	d.world.Exit()
-	if err := d.await(ctx, op, c, d.costs.Wake); err != nil {
-		return err
-	}
-	return d.settle(op)
+	return d.await(ctx, op, c, d.costs.Wake)
 }

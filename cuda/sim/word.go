@@ -50,7 +50,7 @@ func (d *Device) submitWord(c *cuda.Command, s *stream) error {
 	}
 	r := d.mem.below(c.A)
 	if r == nil || c.A-r.base >= r.size {
-		r = d.mem.far(c.A) // nil where a pool of another device has still to reach it
+		r = d.mem.far(c.A)
 	}
 	if r != nil && r.kind == cuda.ManagedMemory {
 		return invalid(op, "%q is %s memory", r.name, r.kind)

@@ -20,16 +20,9 @@ typedef uint64_t CUevent;
 typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
 typedef uint64_t CUgraphNode;
-typedef uint64_t CUmemoryPool;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
 typedef struct { char bytes[64]; } CUipcMemHandle;
-typedef struct {
-	int allocation, handles;
-	struct { int type, id; } location;
-	void *security;
-	char rest[64]; // all 0: a size as large as the system allows, among others
-} CUmemPoolProps;
 typedef void (*CUhostFn)(void *arg);
 
 #endif

@@ -16,9 +16,7 @@
 // Contexts of a device share its memory and bandwidth, and die together. Streams
 // are captured, and graphs launched, with the rules for threads and for the
 // legacy default stream; a graph's nodes can be counted but not listed or made
-// by hand, and captures of another context forbid a thread nothing. Memory is
-// allocated in stream order, but not in a capture, and pools live no longer than
-// their device's contexts.
+// by hand, and captures of another context forbid a thread nothing.
 //
 // The streams 0 and CU_STREAM_LEGACY are the legacy default stream of the thread's
 // context, with its order; CU_STREAM_PER_THREAD is not served. Host functions run

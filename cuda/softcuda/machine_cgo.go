@@ -73,7 +73,6 @@ type Device struct {
 	flags    uint32
 
 	memory memory
-	pools  poolSet
 }
 
 // Add adds a device to the machine. Its options have to name the real pacer, or

@@ -123,17 +123,6 @@ extern CUresult kvg_soft_cuGraphDestroy(CUgraph graph);
 extern CUresult kvg_soft_cuGraphExecDestroy(CUgraphExec exec);
 extern CUresult kvg_soft_cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size);
 extern CUresult kvg_soft_cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size);
-extern CUresult kvg_soft_cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream);
-extern CUresult kvg_soft_cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream);
-extern CUresult kvg_soft_cuMemFreeAsync(CUdeviceptr ptr, CUstream stream);
-extern CUresult kvg_soft_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device);
-extern CUresult kvg_soft_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
-extern CUresult kvg_soft_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
-extern CUresult kvg_soft_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
-extern CUresult kvg_soft_cuMemPoolDestroy(CUmemoryPool pool);
-extern CUresult kvg_soft_cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value);
-extern CUresult kvg_soft_cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value);
-extern CUresult kvg_soft_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);
 extern CUresult kvg_soft_cuEventCreate(CUevent *event, unsigned int flags);
 extern CUresult kvg_soft_cuEventDestroy_v2(CUevent event);
 extern CUresult kvg_soft_cuEventRecord(CUevent event, CUstream stream);
@@ -335,17 +324,6 @@ static const struct {
 	{"cuGraphExecDestroy", (void *)kvg_soft_cuGraphExecDestroy},
 	{"cuGraphInstantiate", (void *)kvg_soft_cuGraphInstantiate},
 	{"cuGraphInstantiate_v2", (void *)kvg_soft_cuGraphInstantiate_v2},
-	{"cuMemAllocAsync", (void *)kvg_soft_cuMemAllocAsync},
-	{"cuMemAllocFromPoolAsync", (void *)kvg_soft_cuMemAllocFromPoolAsync},
-	{"cuMemFreeAsync", (void *)kvg_soft_cuMemFreeAsync},
-	{"cuDeviceGetMemPool", (void *)kvg_soft_cuDeviceGetMemPool},
-	{"cuDeviceGetDefaultMemPool", (void *)kvg_soft_cuDeviceGetDefaultMemPool},
-	{"cuDeviceSetMemPool", (void *)kvg_soft_cuDeviceSetMemPool},
-	{"cuMemPoolCreate", (void *)kvg_soft_cuMemPoolCreate},
-	{"cuMemPoolDestroy", (void *)kvg_soft_cuMemPoolDestroy},
-	{"cuMemPoolGetAttribute", (void *)kvg_soft_cuMemPoolGetAttribute},
-	{"cuMemPoolSetAttribute", (void *)kvg_soft_cuMemPoolSetAttribute},
-	{"cuMemPoolTrimTo", (void *)kvg_soft_cuMemPoolTrimTo},
 	{"cuEventCreate", (void *)kvg_soft_cuEventCreate},
 	{"cuEventDestroy_v2", (void *)kvg_soft_cuEventDestroy_v2},
 	{"cuEventRecord", (void *)kvg_soft_cuEventRecord},

@@ -19,16 +19,9 @@ typedef uint64_t CUevent;
 typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
 typedef uint64_t CUgraphNode;
-typedef uint64_t CUmemoryPool;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
 typedef struct { char bytes[64]; } CUipcMemHandle;
-typedef struct {
-	int allocation, handles;
-	struct { int type, id; } location;
-	void *security;
-	char rest[64]; // all 0: a size as large as the system allows, among others
-} CUmemPoolProps;
 typedef void (*CUhostFn)(void *arg);
 
 
@@ -382,39 +375,6 @@ CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node,
 
 extern CUresult kvg_soft_cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size);
 CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return kvg_soft_cuGraphInstantiate_v2(exec, graph, node, log, size); }
-
-extern CUresult kvg_soft_cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream);
-CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream) { return kvg_soft_cuMemAllocAsync(ptr, size, stream); }
-
-extern CUresult kvg_soft_cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream);
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream) { return kvg_soft_cuMemAllocFromPoolAsync(ptr, size, pool, stream); }
-
-extern CUresult kvg_soft_cuMemFreeAsync(CUdeviceptr ptr, CUstream stream);
-CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) { return kvg_soft_cuMemFreeAsync(ptr, stream); }
-
-extern CUresult kvg_soft_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device);
-CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device) { return kvg_soft_cuDeviceGetMemPool(pool, device); }
-
-extern CUresult kvg_soft_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) { return kvg_soft_cuDeviceGetDefaultMemPool(pool, device); }
-
-extern CUresult kvg_soft_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
-CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) { return kvg_soft_cuDeviceSetMemPool(device, pool); }
-
-extern CUresult kvg_soft_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
-CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props) { return kvg_soft_cuMemPoolCreate(pool, props); }
-
-extern CUresult kvg_soft_cuMemPoolDestroy(CUmemoryPool pool);
-CUresult cuMemPoolDestroy(CUmemoryPool pool) { return kvg_soft_cuMemPoolDestroy(pool); }
-
-extern CUresult kvg_soft_cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value);
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value) { return kvg_soft_cuMemPoolGetAttribute(pool, attribute, value); }
-
-extern CUresult kvg_soft_cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value);
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value) { return kvg_soft_cuMemPoolSetAttribute(pool, attribute, value); }
-
-extern CUresult kvg_soft_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) { return kvg_soft_cuMemPoolTrimTo(pool, keep); }
 
 extern CUresult kvg_soft_cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventCreate(CUevent *event, unsigned int flags) { return kvg_soft_cuEventCreate(event, flags); }

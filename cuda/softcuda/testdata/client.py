@@ -1,6 +1,6 @@
 """A CUDA program in NVIDIA's own Python client, cuda-bindings, run on whatever
 libcuda.so.1 the loader finds. It loads this repository's PTX, runs kernels,
-copies, fills, events, streams, words, graphs and pools, and checks every byte.
+copies, fills, events, streams, words and graphs, and checks every byte.
 
     client.py KERNELS-FOLDER
 """
@@ -201,34 +201,6 @@ def graphs(stream):
         ok(cu.cuStreamDestroy(s))
 
 
-def pools(device, stream):
-    """Memory in stream order, from the device's pool and from one of its own."""
-    props = cu.CUmemPoolProps()
-    props.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-    props.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-    props.location.id = int(device)
-    attribute = cu.CUmemPool_attribute
-    pool = ok(cu.cuMemPoolCreate(props))
-    ok(cu.cuMemPoolSetAttribute(pool, attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, cu.cuuint64_t(1 << 30)))
-    n = 1 << 20
-    out = ok(cu.cuMemAlloc(n))
-    for allocate in (lambda: cu.cuMemAllocAsync(n, stream), lambda: cu.cuMemAllocFromPoolAsync(n, pool, stream)):
-        p = ok(allocate())
-        ok(cu.cuMemsetD32Async(p, 0x0A0B0C0D, n // 4, stream))
-        ok(cu.cuMemcpyDtoDAsync(out, p, n, stream))
-        ok(cu.cuMemFreeAsync(p, stream))
-        ok(cu.cuStreamSynchronize(stream))
-        check("what was in memory of a pool", download(out, n), bytearray(struct.pack("<I", 0x0A0B0C0D) * (n // 4)))
-        ok(cu.cuMemsetD8Async(out, 0, n, stream))
-    reserved = ok(cu.cuMemPoolGetAttribute(pool, attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT))
-    check("that a pool keeps its memory", int(reserved) >= n, True)
-    ok(cu.cuMemPoolTrimTo(pool, 0))
-    check("a pool that was trimmed", int(ok(cu.cuMemPoolGetAttribute(pool, attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT))), 0)
-    ok(cu.cuMemPoolDestroy(pool))
-    check("freed in stream order twice", cu.cuMemFreeAsync(p, stream)[0], cu.CUresult.CUDA_ERROR_INVALID_VALUE)
-    ok(cu.cuMemFree(out))
-
-
 def words():
     """A stream waits for a word until another, or the host, has written it."""
     waiting, writing = ok(cu.cuStreamCreate(1)), ok(cu.cuStreamCreate(1))
@@ -299,7 +271,6 @@ def main():
     copies(stream)
     streams()
     graphs(stream)
-    pools(device, stream)
     words()
     priorities()
     default_streams()

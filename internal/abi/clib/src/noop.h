@@ -135,17 +135,6 @@ static CUresult noop_take(uint64_t *ptr, size_t size) {
 }
 static CUresult noop_cuMemAlloc_v2(CUdeviceptr *ptr, size_t size) { return noop_take(ptr, size); }
 static CUresult noop_cuMemFree_v2(CUdeviceptr ptr) { free((void *)(ptr - 256)); return 0; }
-static CUresult noop_cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream) { return noop_take(ptr, size); }
-static CUresult noop_cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream) {
-	return noop_take(ptr, size);
-}
-static CUresult noop_cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) { return noop_cuMemFree_v2(ptr); }
-static CUresult noop_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props) { *pool = noop_handle(); return 0; }
-static CUresult noop_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device) { *pool = 0x2000; return 0; }
-static CUresult noop_cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value) {
-	memset(value, 0, attribute <= 3 ? sizeof(int) : sizeof(uint64_t));
-	return 0;
-}
 static CUresult noop_cuMemHostAlloc(void **ptr, size_t size, unsigned int flags) {
 	uint64_t p;
 	CUresult r = noop_take(&p, size);

@@ -18,16 +18,9 @@ typedef uint64_t CUevent;
 typedef uint64_t CUgraph;
 typedef uint64_t CUgraphExec;
 typedef uint64_t CUgraphNode;
-typedef uint64_t CUmemoryPool;
 typedef uint64_t CUlinkState;
 typedef struct { char bytes[16]; } CUuuid;
 typedef struct { char bytes[64]; } CUipcMemHandle;
-typedef struct {
-	int allocation, handles;
-	struct { int type, id; } location;
-	void *security;
-	char rest[64]; // all 0: a size as large as the system allows, among others
-} CUmemPoolProps;
 typedef void (*CUhostFn)(void *arg);
 
 #ifndef KVG_WITHOUT_cuInit
@@ -496,50 +489,6 @@ CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node,
 
 #ifndef KVG_WITHOUT_cuGraphInstantiate_v2
 CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemAllocAsync
-CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemAllocFromPoolAsync
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemFreeAsync
-CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuDeviceGetMemPool
-CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuDeviceGetDefaultMemPool
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuDeviceSetMemPool
-CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemPoolCreate
-CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemPoolDestroy
-CUresult cuMemPoolDestroy(CUmemoryPool pool) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemPoolGetAttribute
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemPoolSetAttribute
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemPoolTrimTo
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) { return 34; }
 #endif
 
 #ifndef KVG_WITHOUT_cuEventCreate
