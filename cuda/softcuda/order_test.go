@@ -160,6 +160,10 @@ func TestSignalsMoveAWatchedDevice(t *testing.T) {
 func TestPrioritiesThroughTheDriver(t *testing.T) {
 	costs := sim.DefaultCosts()
 	costs.ResidentGrids = 1
+	// A launch can't start before its latency has passed since the call. Without
+	// one, the order of the launches does not depend on how long the host takes
+	// between the calls, but only on the event for which all of them wait.
+	costs.LaunchLatency = 0
 	var mu sync.Mutex
 	var order []string
 	d, _ := open(t, sim.Options{Real: true, Slow: 200, Costs: &costs, Registers: map[string]int{"copy_words": 128},
@@ -176,7 +180,7 @@ func TestPrioritiesThroughTheDriver(t *testing.T) {
 	require.NoError(t, err)
 	p, err := d.Alloc(4<<10, cuda.AllocOptions{})
 	require.NoError(t, err)
-	// All of them wait for one event, so that they are there at once.
+	// All of them wait for one event, so that they are ready at one moment.
 	held, err := d.NewStream(cuda.StreamOptions{})
 	require.NoError(t, err)
 	word, err := d.AllocPinned(4, cuda.AllocOptions{})
