@@ -10,26 +10,6 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-// killing are the behaviours that leave a device dead. cuda.h says of the errors
-// that do so (700, 702, 714 to 719) that the process has to be ended and started
-// again, so that on hardware nothing else may come after them in a process.
-var killing = map[string]bool{
-	"blocking: all forms are told of an error":          true,
-	"pair: a wait for one that dies ends with an error": true,
-	"pair: access ends":                                 true,
-	"pair: an error of one leaves the other alone":      true,
-	"pair: who asks after one that died lives on":       true,
-	"pair: without access a kernel may not":             true,
-	"signal: not called after an error":                 true,
-	"sticky: a wait under way is told":                  true,
-	"sticky: an illegal address kills the device":       true,
-	"sticky: work behind the fault never runs":          true,
-	"word: a wait does not keep an error from a waiter": true,
-}
-
-// Kills says whether a behaviour leaves its device, or one of its two, dead.
-func Kills(name string) bool { return killing[name] }
-
 // A process that was started for one behaviour finds its name in apartName, and
 // runs it as the subtest "apart".
 const (
@@ -78,25 +58,25 @@ func skipReason(out string) string {
 
 // verdict compares whether a behaviour left a device dead with what the table
 // says of it.
-func verdict(name string, devices ...cuda.Device) error {
+func (b behaviour) verdict(devices ...cuda.Device) error {
 	dead := false
 	for _, d := range devices {
 		_, err := d.NewEvent()
 		dead = dead || cuda.Sticky(err)
 	}
 	switch {
-	case dead && !Kills(name):
-		return fmt.Errorf("cudatest: %q left its device dead, and is not marked as one that does", name)
-	case !dead && Kills(name):
-		return fmt.Errorf("cudatest: %q left its device alive, and is marked as one that does not", name)
+	case dead && !b.kills:
+		return fmt.Errorf("cudatest: %q left its device dead, and is not marked as one that does", b.name)
+	case !dead && b.kills:
+		return fmt.Errorf("cudatest: %q left its device alive, and is marked as one that kills it", b.name)
 	}
 	return nil
 }
 
 // judge requires, at the end of a test that neither failed nor was skipped, that
 // the table has it right.
-func judge(t *testing.T, name string, devices ...cuda.Device) {
+func (b behaviour) judge(t *testing.T, devices ...cuda.Device) {
 	if !t.Failed() && !t.Skipped() {
-		require.NoError(t, verdict(name, devices...))
+		require.NoError(t, b.verdict(devices...))
 	}
 }

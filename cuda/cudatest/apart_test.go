@@ -2,6 +2,7 @@ package cudatest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,44 +11,34 @@ import (
 	"github.com/kvgate/kvgate/cuda/sim"
 )
 
-func TestKillingBehavioursAreThere(t *testing.T) {
-	for name := range killing {
-		require.True(t, Behaviours()[name] != nil || Pairs()[name] != nil, name)
-	}
-}
-
 func TestVerdict(t *testing.T) {
-	const kills, spares = "sticky: a wait under way is told", "event: a chain of waits"
+	kills, spares := behaviour{name: "one that kills", kills: true}, behaviour{name: "one that does not"}
 	alive, err := sim.New(sim.Options{})
 	require.NoError(t, err)
 	dead, err := sim.New(sim.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, errors.Join(alive.Close(), dead.Close())) }()
 	require.NoError(t, dead.Kill(cuda.ErrIllegalAddress, "for the test"))
-	require.NoError(t, verdict(spares, alive))
-	require.NoError(t, verdict(kills, dead))
-	require.NoError(t, verdict(kills, alive, dead))
-	require.ErrorContains(t, verdict(spares, alive, dead), spares)
-	require.ErrorContains(t, verdict(kills, alive), kills)
+	require.NoError(t, spares.verdict(alive))
+	require.NoError(t, kills.verdict(dead))
+	require.NoError(t, kills.verdict(alive, dead))
+	require.ErrorContains(t, spares.verdict(alive, dead), spares.name)
+	require.ErrorContains(t, kills.verdict(alive), kills.name)
 }
 
 // A process for each behaviour that kills, over devices that show whether one
 // was opened before them.
 func TestApart(t *testing.T) {
-	names := []string{"event: a chain of waits"}
-	for name := range killing {
-		if Behaviours()[name] != nil {
-			names = append(names, name)
-		}
-	}
+	killing := slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool { return !b.kills && b.name != "event: a chain of waits" })
+	require.Greater(t, len(killing), 1)
 	opened := 0
-	runTable(t, names, []Option{Apart}, func(t *testing.T, name string) {
+	runTable(t, killing, []Option{Apart}, func(t *testing.T, b behaviour) {
 		opened++
 		d, err := sim.New(sim.Options{})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, d.Close()) }()
-		Behaviours()[name](t, d)
-		judge(t, name, d)
+		b.one(t, d)
+		b.judge(t, d)
 	})
 	require.Equal(t, 1, opened, "each in a process of its own, be it this one")
 }

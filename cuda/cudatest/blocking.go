@@ -10,28 +10,15 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-const eventPage = driverAPI + "group__CUDA__EVENT.html"
-
-var blockingBehaviours = map[string]Behaviour{
-	"blocking: an event is waited for by spinning":        func(t *testing.T, d cuda.Device) { testSyncEvent(t, d, false) },
-	"blocking: an event is waited for by sleeping":        func(t *testing.T, d cuda.Device) { testSyncEvent(t, d, true) },
-	"blocking: an event never recorded is not waited for": testSyncNeverRecorded,
-	"blocking: the newest record of an event counts":      testSyncNewest,
-	"blocking: a wait for an event ends with its context": testCancelledSyncEvent,
-	"blocking: unknown events":                            testSyncUnknownEvent,
-	"blocking: all forms are told of an error":            testSyncError,
-	"priority: the range, and what lies outside of it":    testPriorityRange,
-}
-
-var blockingPages = map[string]string{
-	"blocking: an event is waited for by spinning":        eventPage,
-	"blocking: an event is waited for by sleeping":        eventPage,
-	"blocking: an event never recorded is not waited for": eventPage,
-	"blocking: the newest record of an event counts":      eventPage,
-	"blocking: a wait for an event ends with its context": Own,
-	"blocking: unknown events":                            eventPage,
-	"blocking: all forms are told of an error":            driverAPI + "group__CUDA__TYPES.html",
-	"priority: the range, and what lies outside of it":    driverAPI + "group__CUDA__STREAM.html",
+var blockingBehaviours = []behaviour{
+	{name: "blocking: an event is waited for by spinning", page: eventPage, one: func(t *testing.T, d cuda.Device) { testSyncEvent(t, d, false) }},
+	{name: "blocking: an event is waited for by sleeping", page: eventPage, one: func(t *testing.T, d cuda.Device) { testSyncEvent(t, d, true) }},
+	{name: "blocking: an event never recorded is not waited for", page: eventPage, one: testSyncNeverRecorded},
+	{name: "blocking: the newest record of an event counts", page: eventPage, one: testSyncNewest},
+	{name: "blocking: a wait for an event ends with its context", page: ownPage, one: testCancelledSyncEvent},
+	{name: "blocking: unknown events", page: eventPage, one: testSyncUnknownEvent},
+	{name: "blocking: all forms are told of an error", page: typesPage, kills: true, one: testSyncError},
+	{name: "priority: the range, and what lies outside of it", page: streamPage, one: testPriorityRange},
 }
 
 func (x *bench) eventOf(sleep bool) cuda.Event {

@@ -10,22 +10,22 @@ import (
 )
 
 // What CUDA forbids while a stream is captured.
-var captureBehaviours = map[string]Behaviour{
-	"capture: begun twice, or ended without one":             testCaptureTwice,
-	"capture: synchronising a captured stream":               testCaptureSyncStream,
-	"capture: synchronising the device":                      testCaptureSync,
-	"capture: asking after a captured event":                 testCapturedEvent,
-	"capture: waiting for an event from outside":             testCaptureIsolation,
-	"capture: two do not become one":                         testCaptureMerge,
-	"capture: a fork that is not joined":                     testCaptureUnjoined,
-	"capture: ended where it was not begun":                  testCaptureUnmatched,
-	"capture: an event recorded outside is an event again":   testCaptureEventAgain,
-	"capture: other streams go on":                           testCaptureOthers,
-	"capture: work before it is no part of it":               testCaptureBefore,
-	"capture: a graph is not launched in one":                testCaptureLaunch,
-	"capture: an event of one that is spoiled":               testSpoiledEvent,
-	"capture: a batch that refuses it":                       testCaptureRefused,
-	"capture: a command that is refused leaves it unspoiled": testCaptureBadCommand,
+var captureBehaviours = []behaviour{
+	{name: "capture: begun twice, or ended without one", page: streamPage, one: testCaptureTwice},
+	{name: "capture: synchronising a captured stream", page: capturePage, one: testCaptureSyncStream},
+	{name: "capture: synchronising the device", page: capturePage, one: testCaptureSync},
+	{name: "capture: asking after a captured event", page: capturePage, one: testCapturedEvent},
+	{name: "capture: waiting for an event from outside", page: capturePage, one: testCaptureIsolation},
+	{name: "capture: two do not become one", page: capturePage, one: testCaptureMerge},
+	{name: "capture: a fork that is not joined", page: capturePage, one: testCaptureUnjoined},
+	{name: "capture: ended where it was not begun", page: typesPage, one: testCaptureUnmatched},
+	{name: "capture: an event recorded outside is an event again", page: capturePage, one: testCaptureEventAgain},
+	{name: "capture: other streams go on", page: capturePage, one: testCaptureOthers},
+	{name: "capture: work before it is no part of it", page: capturePage, one: testCaptureBefore},
+	{name: "capture: a graph is not launched in one", page: typesPage, one: testCaptureLaunch},
+	{name: "capture: an event of one that is spoiled", page: capturePage, one: testSpoiledEvent},
+	{name: "capture: a batch that refuses it", page: ownPage, one: testCaptureRefused},
+	{name: "capture: a command that is refused leaves it unspoiled", page: ownPage, one: testCaptureBadCommand},
 }
 
 func (x *graphs) status(s cuda.Stream) cuda.CaptureStatus {

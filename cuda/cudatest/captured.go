@@ -9,22 +9,13 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-var capturedBehaviours = map[string]Behaviour{
-	"graph: host functions are called with each launch":        testGraphSignal,
-	"capture: the legacy stream can not be captured":           testCaptureLegacy,
-	"capture: the legacy stream while a blocking one is":       testLegacyWhileCapturing,
-	"capture: the legacy stream while a non-blocking one is":   testLegacyBesideCapture,
-	"blocking: an event that was captured is not waited for":   testSyncCapturedEvent,
-	"graph: captured work has no order with the legacy stream": testGraphWithoutLegacy,
-}
-
-var capturedPages = map[string]string{
-	"graph: host functions are called with each launch":        driverAPI + "group__CUDA__GRAPH.html",
-	"capture: the legacy stream can not be captured":           driverAPI + "group__CUDA__STREAM.html",
-	"capture: the legacy stream while a blocking one is":       graphGuide,
-	"capture: the legacy stream while a non-blocking one is":   graphGuide,
-	"blocking: an event that was captured is not waited for":   graphGuide,
-	"graph: captured work has no order with the legacy stream": graphGuide,
+var capturedBehaviours = []behaviour{
+	{name: "graph: host functions are called with each launch", page: graphPage, one: testGraphSignal},
+	{name: "capture: the legacy stream can not be captured", page: streamPage, one: testCaptureLegacy},
+	{name: "capture: the legacy stream while a blocking one is", page: capturePage, one: testLegacyWhileCapturing},
+	{name: "capture: the legacy stream while a non-blocking one is", page: capturePage, one: testLegacyBesideCapture},
+	{name: "blocking: an event that was captured is not waited for", page: capturePage, one: testSyncCapturedEvent},
+	{name: "graph: captured work has no order with the legacy stream", page: capturePage, one: testGraphWithoutLegacy},
 }
 
 func testGraphSignal(t *testing.T, d cuda.Device) {

@@ -8,10 +8,8 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"errors"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,33 +20,32 @@ import (
 //go:embed testdata/behaviours.ptx
 var image []byte
 
-// Behaviour is one rule, as a test of a device that nothing has been done to
-// yet. The test leaves the device open. It is skipped where the device lacks
-// pinned memory and says so.
-type Behaviour func(t *testing.T, d cuda.Device)
+// behaviour is one rule, as a test of a device that nothing has been done to yet,
+// or of two of one machine. The test leaves the devices open. It is skipped where
+// a device lacks pinned memory and says so.
+type behaviour struct {
+	name string
+	page string // which states it
+	// kills: it leaves its device, or one of its two, dead. cuda.h says of the
+	// errors that do so (700, 702, 714 to 719) that the process has to be ended
+	// and started again, so that on hardware nothing else may come after them in
+	// a process.
+	kills bool
 
-// Behaviours returns the table.
-func Behaviours() map[string]Behaviour {
-	all := map[string]Behaviour{}
-	for _, table := range []map[string]Behaviour{streamBehaviours, eventBehaviours, memoryBehaviours, submitBehaviours, launchBehaviours,
-		legacyBehaviours, wordBehaviours, signalBehaviours, blockingBehaviours, limitBehaviours, capturedBehaviours,
-		ipcBehaviours, hostMemoryBehaviours, graphBehaviours, captureBehaviours, randomBehaviours} {
-		for name, b := range table {
-			if all[name] != nil {
-				panic("cudatest: two behaviours are called " + name)
-			}
-			all[name] = b
-		}
-	}
-	return all
+	one func(t *testing.T, d cuda.Device)
+	two func(t *testing.T, a, b cuda.Device)
 }
+
+// behaviours is the table for one device. Those of waits come first.
+var behaviours = slices.Concat(waits, memoryBehaviours, launchBehaviours, limitBehaviours,
+	ipcBehaviours, hostMemoryBehaviours, graphBehaviours, captureBehaviours, randomBehaviours)
 
 // Option changes how a table is run.
 type Option uint8
 
-// Apart runs each behaviour that kills its device (see [Kills]) in a process of
-// its own: without it, a device that is opened after one has died has to be as
-// good as new, which no hardware is.
+// Apart runs each behaviour that kills its device in a process of its own:
+// without it, a device that is opened after one has died has to be as good as
+// new, which no hardware is.
 const Apart Option = 1
 
 // Waits runs the behaviours alone that have to do with marks, streams and waits
@@ -56,8 +53,8 @@ const Apart Option = 1
 // shown the whole table.
 const Waits Option = 2
 
-var waits = []map[string]Behaviour{streamBehaviours, eventBehaviours, submitBehaviours, legacyBehaviours, wordBehaviours,
-	signalBehaviours, blockingBehaviours, capturedBehaviours}
+var waits = slices.Concat(streamBehaviours, eventBehaviours, submitBehaviours, legacyBehaviours, wordBehaviours,
+	signalBehaviours, blockingBehaviours, capturedBehaviours, stickyBehaviours)
 
 // Run runs every behaviour on a device of its own. Some start the program of
 // the test again, which has to come to the same Run.
@@ -66,36 +63,33 @@ func Run(t *testing.T, open func(t *testing.T) cuda.Device, options ...Option) {
 		runPeer(t, name, open)
 		return
 	}
-	names := slices.Collect(maps.Keys(Behaviours()))
+	table := behaviours
 	if slices.Contains(options, Waits) {
-		names = slices.DeleteFunc(names, func(name string) bool {
-			return !strings.HasPrefix(name, "sticky: ") &&
-				!slices.ContainsFunc(waits, func(table map[string]Behaviour) bool { return table[name] != nil })
-		})
+		table = waits
 	}
-	runTable(t, names, options, func(t *testing.T, name string) {
+	runTable(t, table, options, func(t *testing.T, b behaviour) {
 		d := open(t)
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
-		Behaviours()[name](t, d)
-		judge(t, name, d)
+		b.one(t, d)
+		b.judge(t, d)
 	})
 }
 
-// runTable runs the behaviours with these names, each as a subtest.
-func runTable(t *testing.T, names []string, options []Option, run func(t *testing.T, name string)) {
+// runTable runs behaviours, each as a subtest.
+func runTable(t *testing.T, table []behaviour, options []Option, run func(t *testing.T, b behaviour)) {
 	if name := os.Getenv(apartName); name != "" {
-		require.Contains(t, names, name)
-		runApart(t, func(t *testing.T) { run(t, name) })
+		i := slices.IndexFunc(table, func(b behaviour) bool { return b.name == name })
+		require.GreaterOrEqual(t, i, 0, "no behaviour is called %q", name)
+		runApart(t, func(t *testing.T) { run(t, table[i]) })
 		return
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		t.Run(name, func(t *testing.T) {
-			if Kills(name) && slices.Contains(options, Apart) {
-				startApart(t, name)
+	for _, b := range table {
+		t.Run(b.name, func(t *testing.T) {
+			if b.kills && slices.Contains(options, Apart) {
+				startApart(t, b.name)
 				return
 			}
-			run(t, name)
+			run(t, b)
 		})
 	}
 }

@@ -1,27 +1,26 @@
 package cudatest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestEveryBehaviourHasItsPage(t *testing.T) {
-	var all []string
-	for name := range Behaviours() {
-		all = append(all, name)
-	}
-	for name := range Pairs() {
-		all = append(all, name)
-	}
+func TestBehaviours(t *testing.T) {
+	all := slices.Concat(behaviours, pairBehaviours)
+	names := map[string]bool{}
 	vendor := 0
-	for _, name := range all {
-		require.NotEmpty(t, Page(name), name)
-		if Page(name) != Own {
+	for _, b := range all {
+		require.NotEmpty(t, b.name)
+		require.False(t, names[b.name], "two behaviours are called %q", b.name)
+		names[b.name] = true
+		require.NotEmpty(t, b.page, b.name)
+		require.True(t, (b.one != nil) != (b.two != nil), b.name)
+		if b.page != ownPage {
 			vendor++
 		}
 	}
-	require.Len(t, allPages(), len(all), "a page of a behaviour that is not there")
 	require.GreaterOrEqual(t, len(all), 60)
 	t.Logf("%d behaviours, %d of them stated by the vendor", len(all), vendor)
 }

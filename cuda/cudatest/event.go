@@ -8,25 +8,25 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-var eventBehaviours = map[string]Behaviour{
-	"event: never recorded counts as done":               testNeverRecorded,
-	"event: a wait for one never recorded holds nothing": testWaitNeverRecorded,
-	"event: pending, then fired":                         testPendingThenFired,
-	"event: fires when the work before it is over":       testFiresAfterWork,
-	"event: recorded again, the new record counts":       testRecordAgain,
-	"event: a wait captures the state at its call":       testWaitCaptures,
-	"event: recorded twice, the second one counts":       testRecordTwice,
-	"event: recorded in another stream, that one counts": testRecordElsewhere,
-	"event: a wait holds back nothing before it":         testWaitHoldsOnlyWhatFollows,
-	"event: a chain of waits":                            testChain,
-	"event: a wait orders two streams":                   testCrossStream,
-	"event: a wait in the same stream":                   testWaitSameStream,
-	"event: waits of many streams for one event":         testFanOut,
-	"event: destroyed while pending":                     testDestroyEvent,
-	"event: unknown handles":                             testUnknownEvent,
-	"event: many marks in one poll":                      testPollMany,
-	"event: a word in pinned memory as a mark":           testWordMark,
-	"event: a mark that asks for nothing":                testEmptyMark,
+var eventBehaviours = []behaviour{
+	{name: "event: never recorded counts as done", page: eventPage, one: testNeverRecorded},
+	{name: "event: a wait for one never recorded holds nothing", page: streamPage, one: testWaitNeverRecorded},
+	{name: "event: pending, then fired", page: eventPage, one: testPendingThenFired},
+	{name: "event: fires when the work before it is over", page: eventPage, one: testFiresAfterWork},
+	{name: "event: recorded again, the new record counts", page: eventPage, one: testRecordAgain},
+	{name: "event: a wait captures the state at its call", page: streamPage, one: testWaitCaptures},
+	{name: "event: recorded twice, the second one counts", page: eventPage, one: testRecordTwice},
+	{name: "event: recorded in another stream, that one counts", page: eventPage, one: testRecordElsewhere},
+	{name: "event: a wait holds back nothing before it", page: streamPage, one: testWaitHoldsOnlyWhatFollows},
+	{name: "event: a chain of waits", page: streamPage, one: testChain},
+	{name: "event: a wait orders two streams", page: streamPage, one: testCrossStream},
+	{name: "event: a wait in the same stream", page: streamPage, one: testWaitSameStream},
+	{name: "event: waits of many streams for one event", page: streamPage, one: testFanOut},
+	{name: "event: destroyed while pending", page: eventPage, one: testDestroyEvent},
+	{name: "event: unknown handles", page: eventPage, one: testUnknownEvent},
+	{name: "event: many marks in one poll", page: eventPage, one: testPollMany},
+	{name: "event: a word in pinned memory as a mark", page: wordPage, one: testWordMark},
+	{name: "event: a mark that asks for nothing", page: ownPage, one: testEmptyMark},
 }
 
 func testNeverRecorded(t *testing.T, d cuda.Device) {

@@ -9,19 +9,19 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-var graphBehaviours = map[string]Behaviour{
-	"graph: captured work runs when it is launched":  testGraphRuns,
-	"graph: every mode captures":                     testCaptureModes,
-	"graph: keeps its place in the stream":           testGraphOrder,
-	"graph: launches of one run one after the other": testGraphSerial,
-	"graph: streams fork and join":                   testGraphFork,
-	"graph: its end is that of every branch":         testGraphBranches,
-	"graph: arguments are taken when it is captured": testGraphArguments,
-	"graph: memory is read when it runs":             testGraphReadsLate,
-	"graph: nothing captured":                        testEmptyGraph,
-	"graph: several of one capture's graph":          testGraphTwice,
-	"graph: handles end, launches go on":             testGraphHandles,
-	"graph: unknown handles":                         testUnknownGraph,
+var graphBehaviours = []behaviour{
+	{name: "graph: captured work runs when it is launched", page: capturePage, one: testGraphRuns},
+	{name: "graph: every mode captures", page: streamPage, one: testCaptureModes},
+	{name: "graph: keeps its place in the stream", page: graphPage, one: testGraphOrder},
+	{name: "graph: launches of one run one after the other", page: graphPage, one: testGraphSerial},
+	{name: "graph: streams fork and join", page: capturePage, one: testGraphFork},
+	{name: "graph: its end is that of every branch", page: capturePage, one: testGraphBranches},
+	{name: "graph: arguments are taken when it is captured", page: graphPage, one: testGraphArguments},
+	{name: "graph: memory is read when it runs", page: graphPage, one: testGraphReadsLate},
+	{name: "graph: nothing captured", page: graphPage, one: testEmptyGraph},
+	{name: "graph: several of one capture's graph", page: graphPage, one: testGraphTwice},
+	{name: "graph: handles end, launches go on", page: graphPage, one: testGraphHandles},
+	{name: "graph: unknown handles", page: graphPage, one: testUnknownGraph},
 }
 
 // graphs is a bench whose device captures streams.

@@ -10,24 +10,24 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-var hostMemoryBehaviours = map[string]Behaviour{
-	"managed: host and device reach it at one address":   testManaged,
-	"managed: kernels see what the host wrote before":    testManagedKernels,
-	"managed: freeing waits for earlier work":            testManagedFree,
-	"managed: what is freed is what was allocated":       testManagedBadFree,
-	"managed: nothing allocated for no bytes":            testManagedNothing,
-	"pageable: the source may change after the copy in":  testCopyIn,
-	"pageable: a copy in keeps its place in the stream":  testCopyInOrder,
-	"pageable: a copy out is over when it returns":       testCopyOut,
-	"pageable: a copy out keeps its place in the stream": testCopyOutOrder,
-	"pageable: a large copy in, and out again":           testCopyLarge,
-	"pageable: addresses outside of allocations":         testCopyOutside,
-	"pageable: pinned memory is refused":                 testCopyPinned,
-	"pinned: registered memory is the device's as well":  testRegister,
-	"pinned: a registered source is read late":           testRegisteredLate,
-	"pinned: registered twice":                           testRegisterTwice,
-	"pinned: unregistered, it is nobody's":               testUnregister,
-	"pinned: each kind is let go of in its own way":      testRegisterKinds,
+var hostMemoryBehaviours = []behaviour{
+	{name: "managed: host and device reach it at one address", page: unifiedPage, one: testManaged},
+	{name: "managed: kernels see what the host wrote before", page: memoryPage, one: testManagedKernels},
+	{name: "managed: freeing waits for earlier work", page: memoryPage, one: testManagedFree},
+	{name: "managed: what is freed is what was allocated", page: memoryPage, one: testManagedBadFree},
+	{name: "managed: nothing allocated for no bytes", page: memoryPage, one: testManagedNothing},
+	{name: "pageable: the source may change after the copy in", page: copySyncPage, one: testCopyIn},
+	{name: "pageable: a copy in keeps its place in the stream", page: copySyncPage, one: testCopyInOrder},
+	{name: "pageable: a copy out is over when it returns", page: copySyncPage, one: testCopyOut},
+	{name: "pageable: a copy out keeps its place in the stream", page: copySyncPage, one: testCopyOutOrder},
+	{name: "pageable: a large copy in, and out again", page: copySyncPage, one: testCopyLarge},
+	{name: "pageable: addresses outside of allocations", page: memoryPage, one: testCopyOutside},
+	{name: "pageable: pinned memory is refused", page: ownPage, one: testCopyPinned},
+	{name: "pinned: registered memory is the device's as well", page: memoryPage, one: testRegister},
+	{name: "pinned: a registered source is read late", page: copySyncPage, one: testRegisteredLate},
+	{name: "pinned: registered twice", page: memoryPage, one: testRegisterTwice},
+	{name: "pinned: unregistered, it is nobody's", page: memoryPage, one: testUnregister},
+	{name: "pinned: each kind is let go of in its own way", page: memoryPage, one: testRegisterKinds},
 }
 
 // managed allocates managed memory, or skips.

@@ -9,17 +9,17 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-var ipcBehaviours = map[string]Behaviour{
-	"ipc: another process copies, fills and launches": testIPCWork,
-	"ipc: opened twice, closed twice":                 testIPCTwice,
-	"ipc: what is open can only be closed":            testIPCOnlyClosed,
-	"ipc: closing leaves the memory alone":            testIPCClose,
-	"ipc: a device is closed with memory open":        testIPCLeftOpen,
-	"ipc: not opened in the process that exports":     testIPCOwn,
-	"ipc: what is no handle":                          testIPCNoHandle,
-	"ipc: allocations alone are exported":             testIPCExport,
-	"ipc: what was not opened is not closed":          testIPCNotOpened,
-	"ipc: exported again after being freed":           testIPCAgain,
+var ipcBehaviours = []behaviour{
+	{name: "ipc: another process copies, fills and launches", page: memoryPage, one: testIPCWork},
+	{name: "ipc: opened twice, closed twice", page: memoryPage, one: testIPCTwice},
+	{name: "ipc: what is open can only be closed", page: memoryPage, one: testIPCOnlyClosed},
+	{name: "ipc: closing leaves the memory alone", page: memoryPage, one: testIPCClose},
+	{name: "ipc: a device is closed with memory open", page: ownPage, one: testIPCLeftOpen},
+	{name: "ipc: not opened in the process that exports", page: memoryPage, one: testIPCOwn},
+	{name: "ipc: what is no handle", page: memoryPage, one: testIPCNoHandle},
+	{name: "ipc: allocations alone are exported", page: memoryPage, one: testIPCExport},
+	{name: "ipc: what was not opened is not closed", page: memoryPage, one: testIPCNotOpened},
+	{name: "ipc: exported again after being freed", page: memoryPage, one: testIPCAgain},
 }
 
 var peers = map[string]peer{

@@ -10,24 +10,27 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-var launchBehaviours = map[string]Behaviour{
-	"launch: a kernel writes what it should":        testLaunch,
-	"launch: kernels of a stream run in order":      testLaunchOrder,
-	"launch: reads and writes pinned memory":        testLaunchPinned,
-	"launch: geometry outside the limits":           testGeometry,
-	"launch: too few or too many arguments":         testArguments,
-	"launch: arguments are taken at the submission": testArgumentsCopied,
-	"launch: arguments of mixed sizes are aligned":  testPackedArguments,
-	"launch: unknown functions":                     testUnknownFunction,
-	"launch: a function keeps its handle":           testSameFunction,
-	"launch: more than a stream holds at once":      testManyLaunches,
-	"module: refused PTX":                           testBadPTX,
-	"module: a kernel that is not there":            testNoSuchKernel,
-	"module: unloaded":                              testUnload,
-	"sticky: an illegal address kills the device":   testIllegalAddress,
-	"sticky: a wait under way is told":              testStickyWakes,
-	"sticky: work behind the fault never runs":      testStickyStops,
-	"module: loaded twice, each has its own":        testTwoModules,
+var launchBehaviours = []behaviour{
+	{name: "launch: a kernel writes what it should", page: launchPage, one: testLaunch},
+	{name: "launch: kernels of a stream run in order", page: launchPage, one: testLaunchOrder},
+	{name: "launch: reads and writes pinned memory", page: launchPage, one: testLaunchPinned},
+	{name: "launch: geometry outside the limits", page: launchPage, one: testGeometry},
+	{name: "launch: too few or too many arguments", page: launchPage, one: testArguments},
+	{name: "launch: arguments are taken at the submission", page: launchPage, one: testArgumentsCopied},
+	{name: "launch: arguments of mixed sizes are aligned", page: paramsPage, one: testPackedArguments},
+	{name: "launch: unknown functions", page: launchPage, one: testUnknownFunction},
+	{name: "launch: a function keeps its handle", page: modulePage, one: testSameFunction},
+	{name: "launch: more than a stream holds at once", page: launchPage, one: testManyLaunches},
+	{name: "module: refused PTX", page: modulePage, one: testBadPTX},
+	{name: "module: a kernel that is not there", page: modulePage, one: testNoSuchKernel},
+	{name: "module: unloaded", page: modulePage, one: testUnload},
+	{name: "module: loaded twice, each has its own", page: modulePage, one: testTwoModules},
+}
+
+var stickyBehaviours = []behaviour{
+	{name: "sticky: an illegal address kills the device", page: typesPage, kills: true, one: testIllegalAddress},
+	{name: "sticky: a wait under way is told", page: typesPage, kills: true, one: testStickyWakes},
+	{name: "sticky: work behind the fault never runs", page: typesPage, kills: true, one: testStickyStops},
 }
 
 func fillIndex(b *cuda.Batch, s cuda.Stream, f cuda.Function, p cuda.DevicePtr, n, v uint32) {

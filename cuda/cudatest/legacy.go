@@ -8,30 +8,16 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-const legacyPage = driverAPI + "stream-sync-behavior.html"
-
-var legacyBehaviours = map[string]Behaviour{
-	"legacy: waits for earlier work of blocking streams":       testLegacyWaits,
-	"legacy: later work of blocking streams waits for it":      testBlockingWaitsForLegacy,
-	"legacy: does not wait for non-blocking streams":           testLegacyIgnoresNonBlocking,
-	"legacy: non-blocking streams do not wait for it":          testNonBlockingIgnoresLegacy,
-	"legacy: orders the blocking streams among each other":     testLegacyOrdersOthers,
-	"legacy: blocking streams have no order without it":        testBlockingWithoutLegacy,
-	"legacy: synchronising with it waits for blocking ones":    testSyncLegacy,
-	"legacy: synchronising with a blocking stream includes it": testSyncBlocking,
-	"legacy: adopted twice, and let go of":                     testLegacyHandles,
-}
-
-var legacyPages = map[string]string{
-	"legacy: waits for earlier work of blocking streams":       legacyPage,
-	"legacy: later work of blocking streams waits for it":      legacyPage,
-	"legacy: does not wait for non-blocking streams":           legacyPage,
-	"legacy: non-blocking streams do not wait for it":          legacyPage,
-	"legacy: orders the blocking streams among each other":     legacyPage,
-	"legacy: blocking streams have no order without it":        legacyPage,
-	"legacy: synchronising with it waits for blocking ones":    legacyPage,
-	"legacy: synchronising with a blocking stream includes it": legacyPage,
-	"legacy: adopted twice, and let go of":                     Own,
+var legacyBehaviours = []behaviour{
+	{name: "legacy: waits for earlier work of blocking streams", page: streamSyncPage, one: testLegacyWaits},
+	{name: "legacy: later work of blocking streams waits for it", page: streamSyncPage, one: testBlockingWaitsForLegacy},
+	{name: "legacy: does not wait for non-blocking streams", page: streamSyncPage, one: testLegacyIgnoresNonBlocking},
+	{name: "legacy: non-blocking streams do not wait for it", page: streamSyncPage, one: testNonBlockingIgnoresLegacy},
+	{name: "legacy: orders the blocking streams among each other", page: streamSyncPage, one: testLegacyOrdersOthers},
+	{name: "legacy: blocking streams have no order without it", page: streamSyncPage, one: testBlockingWithoutLegacy},
+	{name: "legacy: synchronising with it waits for blocking ones", page: streamSyncPage, one: testSyncLegacy},
+	{name: "legacy: synchronising with a blocking stream includes it", page: streamSyncPage, one: testSyncBlocking},
+	{name: "legacy: adopted twice, and let go of", page: ownPage, one: testLegacyHandles},
 }
 
 func (x *bench) legacy() cuda.Stream {

@@ -10,27 +10,13 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-const (
-	launchPage = driverAPI + "group__CUDA__EXEC.html"
-	limitsPage = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#features-and-technical-specifications"
-)
-
-var limitBehaviours = map[string]Behaviour{
-	"limits: more shared memory is had for the asking": testSharedOptIn,
-	"limits: static shared memory counts as well":      testStaticShared,
-	"limits: threads that the kernel itself allows":    testKernelThreads,
-	"limits: the ends of each axis":                    testAxisEnds,
-	"limits: the most parameters that a kernel takes":  testMostParameters,
-	"limits: a refused launch leaves nothing behind":   testRefusedLaunch,
-}
-
-var limitPages = map[string]string{
-	"limits: more shared memory is had for the asking": launchPage,
-	"limits: static shared memory counts as well":      limitsPage,
-	"limits: threads that the kernel itself allows":    "https://docs.nvidia.com/cuda/parallel-thread-execution/#performance-tuning-directives-maxntid",
-	"limits: the ends of each axis":                    limitsPage,
-	"limits: the most parameters that a kernel takes":  "https://docs.nvidia.com/cuda/parallel-thread-execution/#kernel-function-parameters",
-	"limits: a refused launch leaves nothing behind":   launchPage,
+var limitBehaviours = []behaviour{
+	{name: "limits: more shared memory is had for the asking", page: launchPage, one: testSharedOptIn},
+	{name: "limits: static shared memory counts as well", page: limitsPage, one: testStaticShared},
+	{name: "limits: threads that the kernel itself allows", page: maxntidPage, one: testKernelThreads},
+	{name: "limits: the ends of each axis", page: limitsPage, one: testAxisEnds},
+	{name: "limits: the most parameters that a kernel takes", page: paramsPage, one: testMostParameters},
+	{name: "limits: a refused launch leaves nothing behind", page: launchPage, one: testRefusedLaunch},
 }
 
 func shape(grid, block [3]int, shared uint32) cuda.Geometry {

@@ -9,21 +9,21 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-var memoryBehaviours = map[string]Behaviour{
-	"memory: allocations are aligned and disjoint":    testAlloc,
-	"memory: nothing allocated for no bytes":          testAllocNothing,
-	"memory: more than there is":                      testOutOfMemory,
-	"memory: the range of an address":                 testAllocRange,
-	"memory: read and write at any offset":            testReadWrite,
-	"memory: freeing twice or in the middle":          testBadFree,
-	"memory: freeing waits for earlier work":          testFreeWaits,
-	"memory: pinned memory is the host's as well":     testPinned,
-	"memory: fill with bytes, at any offset and size": testFill8,
-	"memory: fill with words":                         testFill32,
-	"memory: fill with half words":                    testFill16,
-	"memory: copies in every direction":               testCopies,
-	"memory: a source is read when the copy runs":     testSourceReadLate,
-	"memory: no bytes is no error":                    testNoBytes,
+var memoryBehaviours = []behaviour{
+	{name: "memory: allocations are aligned and disjoint", page: memoryPage, one: testAlloc},
+	{name: "memory: nothing allocated for no bytes", page: memoryPage, one: testAllocNothing},
+	{name: "memory: more than there is", page: memoryPage, one: testOutOfMemory},
+	{name: "memory: the range of an address", page: memoryPage, one: testAllocRange},
+	{name: "memory: read and write at any offset", page: memoryPage, one: testReadWrite},
+	{name: "memory: freeing twice or in the middle", page: memoryPage, one: testBadFree},
+	{name: "memory: freeing waits for earlier work", page: memoryPage, one: testFreeWaits},
+	{name: "memory: pinned memory is the host's as well", page: unifiedPage, one: testPinned},
+	{name: "memory: fill with bytes, at any offset and size", page: memoryPage, one: testFill8},
+	{name: "memory: fill with words", page: memoryPage, one: testFill32},
+	{name: "memory: fill with half words", page: memoryPage, one: testFill16},
+	{name: "memory: copies in every direction", page: memoryPage, one: testCopies},
+	{name: "memory: a source is read when the copy runs", page: copySyncPage, one: testSourceReadLate},
+	{name: "memory: no bytes is no error", page: memoryPage, one: testNoBytes},
 }
 
 func testAlloc(t *testing.T, d cuda.Device) {

@@ -2,8 +2,6 @@ package cudatest
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,49 +10,42 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-// PairBehaviour is one rule of two devices, as a test of two that nothing has
-// been done to yet.
-type PairBehaviour func(t *testing.T, a, b cuda.Device)
-
-// Pairs returns the table for two devices.
-func Pairs() map[string]PairBehaviour { return pairBehaviours }
-
 // RunPairs runs every behaviour of two devices on devices of its own, which are
 // of one machine.
 func RunPairs(t *testing.T, open func(t *testing.T) (a, b cuda.Device), options ...Option) {
-	runTable(t, slices.Collect(maps.Keys(pairBehaviours)), options, func(t *testing.T, name string) {
+	runTable(t, pairBehaviours, options, func(t *testing.T, x behaviour) {
 		a, b := open(t)
 		for _, d := range []cuda.Device{a, b} {
 			t.Cleanup(func() { require.NoError(t, d.Close()) })
 		}
-		pairBehaviours[name](t, a, b)
-		judge(t, name, a, b)
+		x.two(t, a, b)
+		x.judge(t, a, b)
 	})
 }
 
-var pairBehaviours = map[string]PairBehaviour{
-	"pair: memory is copied from one to the other":      testPeerCopy,
-	"pair: a copy between them keeps its place":         testPeerCopyOrder,
-	"pair: the host reads and writes memory of both":    testPeerReadWrite,
-	"pair: kernels reach the other's memory":            testPeerKernels,
-	"pair: without access a kernel may not":             testPeerForbidden,
-	"pair: access ends":                                 testPeerDisabled,
-	"pair: access is enabled once, and one way":         testPeerOnce,
-	"pair: a device is no peer of itself":               testPeerSelf,
-	"pair: pinned memory is reached from both":          testPeerPinned,
-	"pair: managed memory is reached from both":         testPeerManaged,
-	"pair: a stream waits for the other's event":        testPeerWait,
-	"pair: a wait follows what is recorded":             testPeerRecords,
-	"pair: an imported event is not recorded":           testPeerNoRecord,
-	"pair: an imported event is destroyed by itself":    testPeerDestroyed,
-	"pair: handles of one are none of the other":        testPeerHandles,
-	"pair: each waits for its own work":                 testPeerSync,
-	"pair: each frees its own memory":                   testPeerFree,
-	"pair: an error of one leaves the other alone":      testPeerSticky,
-	"pair: one is closed, and the other goes on":        testPeerClosed,
-	"pair: a wait for one that dies ends with an error": testPeerDies,
-	"pair: who asks after one that died lives on":       testPeerAsks,
-	"pair: words in pinned memory are both's":           testPeerWord,
+var pairBehaviours = []behaviour{
+	{name: "pair: memory is copied from one to the other", page: memoryPage, two: testPeerCopy},
+	{name: "pair: a copy between them keeps its place", page: memoryPage, two: testPeerCopyOrder},
+	{name: "pair: the host reads and writes memory of both", page: unifiedPage, two: testPeerReadWrite},
+	{name: "pair: kernels reach the other's memory", page: peerPage, two: testPeerKernels},
+	{name: "pair: without access a kernel may not", page: peerPage, kills: true, two: testPeerForbidden},
+	{name: "pair: access ends", page: peerPage, kills: true, two: testPeerDisabled},
+	{name: "pair: access is enabled once, and one way", page: peerPage, two: testPeerOnce},
+	{name: "pair: a device is no peer of itself", page: peerPage, two: testPeerSelf},
+	{name: "pair: pinned memory is reached from both", page: unifiedPage, two: testPeerPinned},
+	{name: "pair: managed memory is reached from both", page: memoryPage, two: testPeerManaged},
+	{name: "pair: a stream waits for the other's event", page: streamPage, two: testPeerWait},
+	{name: "pair: a wait follows what is recorded", page: streamPage, two: testPeerRecords},
+	{name: "pair: an imported event is not recorded", page: eventPage, two: testPeerNoRecord},
+	{name: "pair: an imported event is destroyed by itself", page: ownPage, two: testPeerDestroyed},
+	{name: "pair: handles of one are none of the other", page: ownPage, two: testPeerHandles},
+	{name: "pair: each waits for its own work", page: contextPage, two: testPeerSync},
+	{name: "pair: each frees its own memory", page: memoryPage, two: testPeerFree},
+	{name: "pair: an error of one leaves the other alone", page: ownPage, kills: true, two: testPeerSticky},
+	{name: "pair: one is closed, and the other goes on", page: ownPage, two: testPeerClosed},
+	{name: "pair: a wait for one that dies ends with an error", page: ownPage, kills: true, two: testPeerDies},
+	{name: "pair: who asks after one that died lives on", page: ownPage, kills: true, two: testPeerAsks},
+	{name: "pair: words in pinned memory are both's", page: wordPage, two: testPeerWord},
 }
 
 // peers returns a's way with b, or skips.

@@ -2,7 +2,6 @@ package cudatest
 
 import (
 	"bytes"
-	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -12,14 +11,8 @@ import (
 )
 
 // Random work whose order events fix, against a plain twin in Go.
-var randomBehaviours = map[string]Behaviour{
-	"graph: random work leaves what it leaves uncaptured": testGraphRandom,
-}
-
-func init() {
-	maps.Copy(pages, map[string]string{
-		"graph: random work leaves what it leaves uncaptured": graphGuide,
-	})
+var randomBehaviours = []behaviour{
+	{name: "graph: random work leaves what it leaves uncaptured", page: capturePage, one: testGraphRandom},
 }
 
 const (

@@ -10,26 +10,16 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-const hostFuncPage = driverAPI + "group__CUDA__EXEC.html"
-
-var signalBehaviours = map[string]Behaviour{
-	"signal: called behind the work before it":      testSignalBehindWork,
-	"signal: holds back the work behind it":         testSignalHoldsBack,
-	"signal: every call of several streams counts":  testSignalCounts,
-	"signal: not called after an error":             testSignalSkipped,
-	"signal: destroyed while calls are to come":     testSignalDestroyed,
-	"signal: unknown handles":                       testUnknownSignal,
-	"signal: a function may not call the device":    testHostFuncMayNotCall,
-	"signal: a function gets its argument, in turn": testHostFuncArguments,
+var signalBehaviours = []behaviour{
+	{name: "signal: called behind the work before it", page: launchPage, one: testSignalBehindWork},
+	{name: "signal: holds back the work behind it", page: launchPage, one: testSignalHoldsBack},
+	{name: "signal: every call of several streams counts", page: launchPage, one: testSignalCounts},
+	{name: "signal: not called after an error", page: launchPage, kills: true, one: testSignalSkipped},
+	{name: "signal: destroyed while calls are to come", page: launchPage, one: testSignalDestroyed},
+	{name: "signal: unknown handles", page: launchPage, one: testUnknownSignal},
+	{name: "signal: a function may not call the device", page: launchPage, one: testHostFuncMayNotCall},
+	{name: "signal: a function gets its argument, in turn", page: launchPage, one: testHostFuncArguments},
 }
-
-var signalPages = func() map[string]string {
-	pages := map[string]string{}
-	for name := range signalBehaviours {
-		pages[name] = hostFuncPage
-	}
-	return pages
-}()
 
 // signal returns a signal. The behaviour is skipped where the device has no host
 // functions and says so.

@@ -9,16 +9,16 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-var streamBehaviours = map[string]Behaviour{
-	"stream: commands run in order":                   testOrder,
-	"stream: a zeroing before a copy stays before it": testZeroThenCopy,
-	"stream: synchronising waits for all of it":       testSyncStream,
-	"stream: synchronising the device waits for all":  testSync,
-	"stream: both priorities are accepted":            testPriorities,
-	"stream: destroyed with work pending":             testDestroyStream,
-	"stream: unknown handles":                         testUnknownStream,
-	"stream: a cancelled wait leaves the work alone":  testCancelledSync,
-	"stream: no order without an event":               testNoOrder,
+var streamBehaviours = []behaviour{
+	{name: "stream: commands run in order", page: streamPage, one: testOrder},
+	{name: "stream: a zeroing before a copy stays before it", page: streamPage, one: testZeroThenCopy},
+	{name: "stream: synchronising waits for all of it", page: streamPage, one: testSyncStream},
+	{name: "stream: synchronising the device waits for all", page: contextPage, one: testSync},
+	{name: "stream: both priorities are accepted", page: streamPage, one: testPriorities},
+	{name: "stream: destroyed with work pending", page: streamPage, one: testDestroyStream},
+	{name: "stream: unknown handles", page: streamPage, one: testUnknownStream},
+	{name: "stream: a cancelled wait leaves the work alone", page: ownPage, one: testCancelledSync},
+	{name: "stream: no order without an event", page: streamSyncPage, one: testNoOrder},
 }
 
 func testOrder(t *testing.T, d cuda.Device) {

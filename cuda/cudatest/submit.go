@@ -9,17 +9,17 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-var submitBehaviours = map[string]Behaviour{
-	"submit: an empty batch":                        testEmptyBatch,
-	"submit: a batch can be used again at once":     testBatchReuse,
-	"submit: several streams in program order":      testSeveralStreams,
-	"submit: an error says how far each stream got": testSubmitError,
-	"submit: from several goroutines":               testSubmitConcurrently,
-	"submit: addresses outside of allocations":      testBadAddresses,
-	"device: says what it is":                       testInfo,
-	"device: is closed once, and dead afterwards":   testClose,
-	"device: activity changes when an event fires":  testActivity,
-	"device: its clock moves on":                    testClock,
+var submitBehaviours = []behaviour{
+	{name: "submit: an empty batch", page: ownPage, one: testEmptyBatch},
+	{name: "submit: a batch can be used again at once", page: launchPage, one: testBatchReuse},
+	{name: "submit: several streams in program order", page: streamPage, one: testSeveralStreams},
+	{name: "submit: an error says how far each stream got", page: ownPage, one: testSubmitError},
+	{name: "submit: from several goroutines", page: launchPage, one: testSubmitConcurrently},
+	{name: "submit: addresses outside of allocations", page: memoryPage, one: testBadAddresses},
+	{name: "device: says what it is", page: devicePage, one: testInfo},
+	{name: "device: is closed once, and dead afterwards", page: ownPage, one: testClose},
+	{name: "device: activity changes when an event fires", page: ownPage, one: testActivity},
+	{name: "device: its clock moves on", page: ownPage, one: testClock},
 }
 
 func testEmptyBatch(t *testing.T, d cuda.Device) {

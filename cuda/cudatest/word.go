@@ -11,33 +11,23 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 )
 
-const wordPage = driverAPI + "group__CUDA__MEMOP.html"
-
 // While a stream waits for a word that is not written, nothing is allocated or
 // freed: on hardware that may wait for the stream.
-var wordBehaviours = map[string]Behaviour{
-	"word: a write comes behind the work before it":     testWordBehindWork,
-	"word: the host sees writes in their order":         testWordsInOrder,
-	"word: a wait holds its stream until a write":       testWaitWordHolds,
-	"word: a wait that is satisfied holds nothing":      testWaitWordSatisfied,
-	"word: a wait compares cyclically":                  testWaitWordCyclic,
-	"word: a wait orders two streams":                   testWaitWordOrders,
-	"word: a wait is ended by the host":                 testWaitWordHost,
-	"word: a wait is ended by a copy":                   testWaitWordCopy,
-	"word: a wait holds its own stream alone":           testWaitWordAlone,
-	"word: a wait with a flush":                         testWaitWordFlush,
-	"word: misaligned, or outside of allocations":       testBadWords,
-	"word: not in managed memory":                       testManagedWord,
-	"word: a wait does not keep an error from a waiter": testWaitWordError,
+var wordBehaviours = []behaviour{
+	{name: "word: a write comes behind the work before it", page: wordPage, one: testWordBehindWork},
+	{name: "word: the host sees writes in their order", page: wordPage, one: testWordsInOrder},
+	{name: "word: a wait holds its stream until a write", page: wordPage, one: testWaitWordHolds},
+	{name: "word: a wait that is satisfied holds nothing", page: wordPage, one: testWaitWordSatisfied},
+	{name: "word: a wait compares cyclically", page: wordPage, one: testWaitWordCyclic},
+	{name: "word: a wait orders two streams", page: wordPage, one: testWaitWordOrders},
+	{name: "word: a wait is ended by the host", page: wordPage, one: testWaitWordHost},
+	{name: "word: a wait is ended by a copy", page: wordPage, one: testWaitWordCopy},
+	{name: "word: a wait holds its own stream alone", page: wordPage, one: testWaitWordAlone},
+	{name: "word: a wait with a flush", page: wordPage, one: testWaitWordFlush},
+	{name: "word: misaligned, or outside of allocations", page: wordPage, one: testBadWords},
+	{name: "word: not in managed memory", page: wordPage, one: testManagedWord},
+	{name: "word: a wait does not keep an error from a waiter", page: wordPage, kills: true, one: testWaitWordError},
 }
-
-var wordPages = func() map[string]string {
-	pages := map[string]string{}
-	for name := range wordBehaviours {
-		pages[name] = wordPage
-	}
-	return pages
-}()
 
 // word returns a word in device memory that holds v.
 func (x *bench) word(v uint32) cuda.DevicePtr {
