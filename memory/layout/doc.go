@@ -28,6 +28,9 @@
 // Where the one lies in the other says [Table.Ranges].
 // [Arena.SegmentsMerged] is the table by which vLLM zeroes, for comparison.
 //
+// [Plan.Cover] says which blocks and bytes a range of a request's tokens touches,
+// and what of these blocks it leaves; [Plan.Live] which tokens a group still needs.
+//
 // # Pages of a reduced size
 //
 // A pool of a real model does not fit where the simulator runs. [Plan.Scaled]
