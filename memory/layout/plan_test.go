@@ -319,6 +319,16 @@ func TestScaledRegions(t *testing.T) {
 	_, err = p.Scaled(64)
 	require.ErrorContains(t, err, "scale 64 leaves nothing of a region")
 	require.EqualValues(t, 32, p.MaxScale(4))
+
+	// 2112 of 8192 bytes are used by the index.
+	p = plan(t, &Model{Layers: []Layer{full(4, 16), {Kind: LatentIndex, KVHeads: 1, KeyDim: 128}}}, Options{TP: 4})
+	_, err = p.Scaled(p.MaxScale(4) * 2)
+	require.ErrorIs(t, err, ErrOptions)
+	s, err = p.Scaled(p.MaxScale(4))
+	require.NoError(t, err)
+	for g := range s.Groups {
+		require.Positive(t, s.Groups[g].Pages[0].Used)
+	}
 }
 
 // Any model and options: refused, or a plan whose tables make sense, whose

@@ -7,7 +7,7 @@ import (
 
 // MaxScale returns the largest k that [Plan.Scaled] takes such that each page,
 // kernel block and head is left with a multiple of unit bytes, and each region
-// of a state with unit bytes at least; 1 where there is no other. The unit is
+// of a state, and what a padded page holds, with unit bytes at least; 1 where there is no other. The unit is
 // rounded up to a multiple of 4; with 16 pages stay aligned for the widest stores.
 func (p *Plan) MaxScale(unit int) uint32 {
 	least := cdiv(uint64(max(unit, minSegment)), minSegment) * minSegment
@@ -44,7 +44,7 @@ const minSegment = 4
 // Borders of regions inside a state are moved to multiples of 4: a region may
 // count as up to 4k bytes more or less than it has.
 //
-// A k that leaves a remainder in a page, or a region with nothing, is an error
+// A k that leaves a remainder in a page, or a region or page with nothing, is an error
 // that wraps [ErrOptions]; see [Plan.MaxScale].
 func (p *Plan) Scaled(k uint32) (*Plan, error) {
 	if k == 0 || uint64(k)*uint64(p.Scale) > math.MaxUint32 {
@@ -59,7 +59,7 @@ func (p *Plan) Scaled(k uint32) (*Plan, error) {
 	}
 	s, div := *p, uint64(k)
 	if !p.regionsKeep(minSegment, div) {
-		return nil, optionFault("model %q: scale %d leaves nothing of a region", p.Model.Name, k)
+		return nil, optionFault("model %q: scale %d leaves nothing of a region or page", p.Model.Name, k)
 	}
 	s.Scale *= k
 	s.BlockBytes /= div
@@ -96,11 +96,16 @@ func border(at, k uint64) uint64 {
 	return n * minSegment
 }
 
-// regionsKeep reports whether each region keeps so many bytes at scale k.
+// regionsKeep reports whether each region, and each page without its padding,
+// keeps so many bytes at scale k.
 func (p *Plan) regionsKeep(least, k uint64) bool {
 	for g := range p.Groups {
 		for i := range p.Groups[g].Pages {
-			for _, r := range p.Groups[g].Pages[i].Regions {
+			pg := &p.Groups[g].Pages[i]
+			if border(pg.Used, k) < least {
+				return false
+			}
+			for _, r := range pg.Regions {
 				if border(r.Off+r.Len, k)-border(r.Off, k) < least {
 					return false
 				}
