@@ -74,6 +74,15 @@ func newTable(dev cuda.Device, t layout.Table, size uint64) (*Table, error) {
 // maxLaunchTiles keeps sums of two places in the tile list in 32 bits.
 const maxLaunchTiles = 1 << 30
 
+// CheckMemory finds each segment of a valid table inside one allocation of the
+// device, or memory that was mapped without a hole ([cuda.Extent]), from its
+// first block to its last. The error wraps [layout.ErrTable] and names segment
+// and block.
+func CheckMemory(dev cuda.Device, t *layout.Table) error { return checkAllocations(dev, t) }
+
+// Overlapping reports whether pages of one block share bytes.
+func (t *Table) Overlapping() bool { return t.overlap }
+
 func checkAllocations(dev cuda.Device, t *layout.Table) error {
 	var base, end uint64 // the allocation found last
 	for i, s := range t.Segments {

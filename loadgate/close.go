@@ -90,7 +90,7 @@ func (g *Gate) release() error {
 		g.feed.Close()
 	}
 	dead := g.reg.Err() != nil
-	for _, s := range []*stream.Stream{g.dry, g.wet} {
+	for _, s := range []*stream.Stream{g.idle, g.busy} {
 		if s == nil {
 			continue
 		}
@@ -99,10 +99,8 @@ func (g *Gate) release() error {
 		}
 		errs = append(errs, s.Close())
 	}
-	for _, p := range g.pools {
-		if p.table != nil {
-			errs = append(errs, p.table.Close())
-		}
+	for _, of := range g.groups {
+		errs = append(errs, of.table.Close())
 	}
 	if dead {
 		return nil

@@ -18,7 +18,6 @@ import (
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
-	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
@@ -42,7 +41,7 @@ type deviceRig struct {
 	reg     *event.Registry
 	compute *stream.Stream
 	gate    *loadgate.Gate
-	pool    *memory.Pool
+	pool    loadgate.Pool
 	table   layout.Table
 	source  cuda.PinnedBuffer
 	busy    cuda.DevicePtr
@@ -88,7 +87,7 @@ func newDeviceRig(t *testing.T, mode loadgate.Mode) *deviceRig {
 		require.NoError(t, r.gate.Close(context.Background()))
 		require.NoError(t, set.Close())
 	})
-	r.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: deviceBlocks, Reclaimer: r.gate.Reclaimer(0)})
+	r.pool, err = r.gate.Pool(0)
 	require.NoError(t, err)
 	return r
 }
@@ -237,8 +236,6 @@ func TestSoakOnDevice(t *testing.T) {
 			for range steps {
 				for range r.rand.IntN(3) {
 					n := 1 + r.rand.IntN(3)
-					_, err := r.pool.Collect()
-					require.NoError(t, err)
 					if r.pool.Counters().Free < n {
 						break
 					}

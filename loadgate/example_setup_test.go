@@ -11,7 +11,6 @@ import (
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
-	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
@@ -49,7 +48,7 @@ type machine struct {
 	peer    nixl.Peer
 	table   layout.Table
 	gate    *loadgate.Gate
-	pool    *memory.Pool
+	pool    loadgate.Pool
 	forward cuda.Function
 }
 
@@ -95,7 +94,7 @@ func newMachineIn(mode loadgate.Mode) *machine {
 	m.gate, err = loadgate.New(m.reg, m.set, loadgate.Options{Mode: mode, Compute: m.compute, Agent: m.agent,
 		Pools: []loadgate.PoolOptions{{Name: "kv", Table: m.table, NeedsZero: true}}})
 	check(err)
-	m.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: blocks, Reclaimer: m.gate.Reclaimer(0)})
+	m.pool, err = m.gate.Pool(0)
 	check(err)
 	return m
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
-	"github.com/kvgate/kvgate/memory"
 )
 
 // The shortest way of a load through the gate: allocate, hold, zero, load, use.
@@ -187,13 +186,13 @@ func ExampleGate_Cancel() {
 	// when it has ended: free
 }
 
-// A block pool whose blocks come back when the gate says so.
-func ExampleGate_Reclaimer() {
+// Blocks come back when nothing may touch them any more.
+func ExamplePool_Free() {
 	m := newMachine()
 	defer m.close()
-	pool, err := memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: 3, Reclaimer: m.gate.Reclaimer(0)})
+	pool, err := m.gate.Pool(0)
 	check(err)
-	blocks, err := pool.Alloc(2, nil) // of 3: block 0 is the null block
+	blocks, err := pool.Alloc(15, nil) // of 16: block 0 is the null block
 	check(err)
 	request, err := m.gate.Hold(0, blocks)
 	check(err)
@@ -209,12 +208,12 @@ func ExampleGate_Reclaimer() {
 	// Once it is in its stream, work for the next owner can be ordered behind it.
 	_, err = m.gate.Submit(plan, m.step(100))
 	check(err)
-	next, err := pool.Alloc(2, nil)
+	next, err := pool.Alloc(15, nil)
 	check(err)
 	info, err := m.gate.Block(0, next[0].Block)
 	check(err)
-	fmt.Println("submitted:", len(next), "blocks, the step still runs:", info.Wet)
+	fmt.Println("submitted:", len(next), "blocks, the step still runs:", info.Busy)
 	// Output:
-	// planned: memory: pool "kv": 1 blocks wanted, 0 free, 0 used, 2 retired: full
-	// submitted: 2 blocks, the step still runs: true
+	// planned: loadgate: pool "kv": 1 blocks wanted, 0 free, 0 used, 15 in quarantine: full
+	// submitted: 15 blocks, the step still runs: true
 }

@@ -3,6 +3,7 @@ package loadgate
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -12,33 +13,25 @@ import (
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate/core"
 	"github.com/kvgate/kvgate/memory/kv"
-	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
 	"github.com/kvgate/kvgate/stream"
 )
 
-// PoolOptions describe one pool of blocks.
-type PoolOptions struct {
-	Name string
-	// Table says where the blocks lie. It is what zeroing clears, and what
-	// transfers are held against: a descriptor belongs to the block in which
-	// the table finds it. Its pool id has to be the pool's place in
-	// [Options.Pools].
-	Table layout.Table
-	// NeedsZero says that a block must be zeroed before a new owner uses it.
-	NeedsZero bool
-	// Template is one state row, laid out as the bytes of a block, that resets
-	// copy from; 0 resets to zeros.
-	Template cuda.DevicePtr
-}
-
 // Options configure a gate.
 type Options struct {
 	// Mode is how zeroing and transfers are ordered. The zero Mode is
-	// [core.Ungated], which promises nothing.
+	// [PerBlock]. A mode that is not gated promises nothing, and says so once
+	// in the log.
 	Mode Mode
+	// Log takes what is worth a line; nil is [slog.Default].
+	Log *slog.Logger
 	// Pools are the pools of blocks; a pool's id is its index.
 	Pools []PoolOptions
+	// Ledger is shared by the gates of a process's tensor-parallel ranks, and
+	// Rank is which of them this gate is for; see [NewLedger]. Without one the
+	// gate has a ledger of its own.
+	Ledger *Ledger
+	Rank   int
 	// Compute is the stream of the steps; an engine lends its own by stream.Adopt.
 	// In modes that zero in line, zeroing goes to it.
 	Compute *stream.Stream
@@ -56,22 +49,6 @@ type Options struct {
 	Listener Listener
 }
 
-// The types and modes of the core, under the names that users of the gate need.
-type (
-	Mode     = core.Mode
-	Holder   = core.Holder
-	Plan     = core.Plan
-	Access   = core.Access
-	Counters = core.Counters
-	Filling  = core.Filling
-)
-
-// What Zero writes.
-const (
-	Zeroing   = core.Zeroing
-	Resetting = core.Resetting
-)
-
 // Gate orders device work and transfers on the same blocks. All methods are
 // safe for use by several goroutines; the order between calls of different
 // goroutines is the order in which they get in.
@@ -88,9 +65,10 @@ type Gate struct {
 	core    *core.Core
 	feed    *event.Feed
 	pools   []pool
+	groups  []group
 	compute *stream.Stream
-	dry     *stream.Stream
-	wet     *stream.Stream
+	idle    *stream.Stream
+	busy    *stream.Stream
 	streams map[kv.Timeline]*stream.Stream // that a mark was recorded on
 	unmarks []*stream.Stream               // whose last mark was not recorded
 
@@ -137,12 +115,6 @@ type Gate struct {
 	woke     bool          // waits have something to look at; guarded by the lock
 }
 
-type pool struct {
-	PoolOptions
-	table *kernels.Table
-	where *layout.Map
-}
-
 // New makes a gate over the device of reg, with kernels loaded into it. The
 // memory of the pools has to be allocated, and outlives the gate.
 func New(reg *event.Registry, set *kernels.Set, o Options) (*Gate, error) {
@@ -167,34 +139,30 @@ func (g *Gate) init(o Options) (err error) {
 		return fmt.Errorf("loadgate: %d posters, %d for a peer: %w", o.Posters, o.PerPeer, core.ErrInvalid)
 	}
 	var pools []core.Pool
-	for i, p := range o.Pools {
-		if int(p.Table.Pool) != i {
-			return fmt.Errorf("loadgate: pool %d (%s): its table is of pool %d: %w", i, p.Name, p.Table.Pool, core.ErrInvalid)
+	for _, p := range o.Pools {
+		cp, err := g.addPool(p)
+		if err != nil {
+			return err
 		}
-		gp := pool{PoolOptions: p}
-		if gp.where, err = layout.NewMap(p.Table); err != nil {
-			return fmt.Errorf("loadgate: pool %d (%s): %w", i, p.Name, err)
-		}
-		if gp.table, err = kernels.NewTable(g.reg.Device(), p.Table); err != nil {
-			return fmt.Errorf("loadgate: pool %d (%s): %w", i, p.Name, err)
-		}
-		if err = g.check(i, &gp); err != nil {
-			return errors.Join(err, gp.table.Close())
-		}
-		g.pools = append(g.pools, gp)
-		pools = append(pools, core.Pool{Name: p.Name, Blocks: p.Table.Blocks, BlockBytes: p.Table.Bytes(),
-			HasNull: !p.Table.RealNull, NeedsZero: p.NeedsZero})
+		pools = append(pools, cp)
 	}
-	if g.core, err = core.New(pools, core.Options{Mode: o.Mode, HoldLimit: kv.Instant(o.HoldLimit)}); err != nil {
+	if g.core, err = core.New(pools, core.Options{Mode: o.Mode, HoldLimit: kv.Instant(o.HoldLimit), Ledger: o.Ledger, Rank: o.Rank}); err != nil {
 		return err
 	}
-	if g.dry, err = stream.New(g.reg, cuda.StreamOptions{Name: "gate dry", HighPriority: true}); err != nil {
+	if !o.Mode.Gated() {
+		log := o.Log
+		if log == nil {
+			log = slog.Default()
+		}
+		log.Warn("loadgate: this mode does not order transfers against the device: blocks may be corrupted", "mode", o.Mode)
+	}
+	if g.idle, err = stream.New(g.reg, cuda.StreamOptions{Name: "gate idle", HighPriority: true}); err != nil {
 		return fmt.Errorf("loadgate: %w", err)
 	}
-	if g.wet, err = stream.New(g.reg, cuda.StreamOptions{Name: "gate wet", HighPriority: true}); err != nil {
+	if g.busy, err = stream.New(g.reg, cuda.StreamOptions{Name: "gate busy", HighPriority: true}); err != nil {
 		return fmt.Errorf("loadgate: %w", err)
 	}
-	for _, s := range []*stream.Stream{g.compute, g.dry, g.wet} {
+	for _, s := range []*stream.Stream{g.compute, g.idle, g.busy} {
 		g.streams[s.ID()] = s
 	}
 	g.feed = g.reg.NewFeed()
@@ -203,31 +171,6 @@ func (g *Gate) init(o Options) (err error) {
 			return err
 		}
 		g.posters = newPosters(g.clk, max(1, o.Posters), max(1, o.PerPeer))
-	}
-	return nil
-}
-
-// check refuses a pool whose memory another pool has, and a template that does
-// not fit its rows.
-func (g *Gate) check(i int, p *pool) error {
-	for k := range g.pools {
-		if b, ok := p.where.Meets(g.pools[k].where); ok {
-			return fmt.Errorf("loadgate: pool %d (%s): block %d lies in the memory of pool %d (%s): %w",
-				i, p.Name, b, k, g.pools[k].Name, core.ErrInvalid)
-		}
-	}
-	if p.Template == 0 {
-		return nil
-	}
-	if p.where.Overlapping() {
-		return fmt.Errorf("loadgate: pool %d (%s): pages overlap, so that a template gives bytes two values: %w", i, p.Name, core.ErrInvalid)
-	}
-	base, size, err := cuda.Extent(g.reg.Device(), p.Template, p.Table.Bytes())
-	if err != nil {
-		return fmt.Errorf("loadgate: pool %d (%s): template: %w", i, p.Name, err)
-	}
-	if left := uint64(base) + size - uint64(p.Template); left < p.Table.Bytes() {
-		return fmt.Errorf("loadgate: pool %d (%s): template of %d bytes for rows of %d: %w", i, p.Name, left, p.Table.Bytes(), core.ErrInvalid)
 	}
 	return nil
 }
@@ -243,7 +186,7 @@ func (g *Gate) Counters() Counters {
 }
 
 // Block returns the state of a block.
-func (g *Gate) Block(p kv.PoolID, b kv.Block) (core.BlockInfo, error) {
+func (g *Gate) Block(p kv.PoolID, b kv.Block) (BlockInfo, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.core.Block(p, b)

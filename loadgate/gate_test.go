@@ -14,7 +14,6 @@ import (
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
-	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
@@ -31,7 +30,7 @@ type rig struct {
 	reg     *event.Registry
 	compute *stream.Stream
 	gate    *loadgate.Gate
-	pool    *memory.Pool
+	pool    loadgate.Pool
 	table   layout.Table
 	agent   nixl.Agent
 	remote  nixl.Agent
@@ -87,7 +86,7 @@ func newRigOver(t *testing.T, mode loadgate.Mode, so sim.Options, wrap func(*sim
 	}
 	r.gate, err = loadgate.New(r.reg, set, o)
 	require.NoError(t, err)
-	r.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: blocks, Reclaimer: r.gate.Reclaimer(0)})
+	r.pool, err = r.gate.Pool(0)
 	require.NoError(t, err)
 	r.busy, err = dev.Model("busy")
 	require.NoError(t, err)

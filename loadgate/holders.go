@@ -1,23 +1,22 @@
 package loadgate
 
 import (
-	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
-// Hold makes a holder of tenancies: a request's blocks. New tenancies begin
-// with it; those that another holder has are shared.
-func (g *Gate) Hold(p kv.PoolID, ts []kv.Tenancy) (Holder, error) {
+// Hold makes a holder of tenancies of one group: a request's blocks. Those that
+// another holder has are shared. In a foreign pool new tenancies begin with it.
+func (g *Gate) Hold(of kv.Group, ts []kv.Tenancy) (Holder, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.core.Hold(p, ts)
+	return g.core.Hold(of, ts)
 }
 
-// Append adds tenancies to a holder. It costs O(len(ts)).
-func (g *Gate) Append(h Holder, p kv.PoolID, ts []kv.Tenancy) error {
+// Append adds tenancies of one group to a holder. It costs O(len(ts)).
+func (g *Gate) Append(h Holder, of kv.Group, ts []kv.Tenancy) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.core.Append(h, p, ts)
+	return g.core.Append(h, of, ts)
 }
 
 // Remove lets go of some tenancies of a holder, as a sliding window does.
@@ -34,25 +33,4 @@ func (g *Gate) Drop(h Holder) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.core.Drop(h)
-}
-
-// Reclaimer returns what a [memory.Pool], or an engine's own block manager,
-// asks when a retired block of the pool may be handed out again.
-func (g *Gate) Reclaimer(p kv.PoolID) memory.Reclaimer { return reclaimer{g, p} }
-
-type reclaimer struct {
-	g    *Gate
-	pool kv.PoolID
-}
-
-func (r reclaimer) Retire(ts []kv.Tenancy) error {
-	r.g.mu.Lock()
-	defer r.g.mu.Unlock()
-	return r.g.core.Retire(r.pool, ts)
-}
-
-func (r reclaimer) Reusable(dst []kv.Tenancy) []kv.Tenancy {
-	r.g.mu.Lock()
-	defer r.g.mu.Unlock()
-	return r.g.core.Reusable(r.pool, dst)
 }

@@ -137,23 +137,20 @@ func (g *Gate) addLaunches(b *stream.Batch) (bad error) {
 
 func (g *Gate) streamOf(w core.Where) *stream.Stream {
 	switch w {
-	case core.OnDry:
-		return g.dry
-	case core.OnWet:
-		return g.wet
+	case core.OnIdle:
+		return g.idle
+	case core.OnBusy:
+		return g.busy
 	}
 	return g.compute
 }
 
 func (g *Gate) addKernel(b *stream.Batch, s *stream.Stream, ln *core.Launch) error {
-	if int(ln.Pool) >= len(g.pools) {
-		return fmt.Errorf("loadgate: no pool %d: %w", ln.Pool, core.ErrInvalid)
-	}
-	p := &g.pools[ln.Pool]
+	of := &g.groups[ln.Group]
 	if ln.Filling == core.Resetting {
-		return g.set.ResetState(b.Raw(), s.Handle(), p.table, ln.Blocks, p.Template)
+		return g.set.ResetState(b.Raw(), s.Handle(), of.table, ln.Blocks, of.Template)
 	}
-	return g.set.ZeroBlocks(b.Raw(), s.Handle(), p.table, ln.Blocks)
+	return g.set.ZeroBlocks(b.Raw(), s.Handle(), of.table, ln.Blocks)
 }
 
 // addWaits makes a stream wait on the device for points. A point whose record

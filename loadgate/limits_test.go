@@ -95,10 +95,8 @@ func TestPartlyAcceptedLaunch(t *testing.T) {
 	g, err := loadgate.New(reg, set, loadgate.Options{Mode: core.PerBlock, Compute: compute, Pools: []loadgate.PoolOptions{{
 		Name: "kv", Table: layout.Table{Blocks: n + 1, Segments: []layout.Segment{{Base: uint64(base), Stride: 64, Page: 64}}}, NeedsZero: true}}})
 	require.NoError(t, err)
-	var ts []kv.Tenancy
-	for b := range kv.Block(n) {
-		ts = append(ts, kv.Tenancy{Block: b + 1, Generation: 1})
-	}
+	ts, err := g.Alloc([]loadgate.Want{{Blocks: n}}, nil)
+	require.NoError(t, err)
 	h, err := g.Hold(0, ts)
 	require.NoError(t, err)
 	require.NoError(t, g.Zero(loadgate.ZeroRequest{Tenancies: ts}))
@@ -107,7 +105,7 @@ func TestPartlyAcceptedLaunch(t *testing.T) {
 	armed = false
 	info, err := g.Block(0, 1)
 	require.NoError(t, err)
-	require.True(t, info.Wet && info.Dirty, "%+v", info)
+	require.True(t, info.Busy && info.Dirty, "%+v", info)
 	require.NoError(t, dev.Sync(context.Background()))
 	for range 3 { // records the mark, and sees it fire
 		_, err = g.Progress(0)
@@ -116,7 +114,7 @@ func TestPartlyAcceptedLaunch(t *testing.T) {
 	}
 	info, err = g.Block(0, 1)
 	require.NoError(t, err)
-	require.False(t, info.Wet, "the part that runs is covered by no mark")
+	require.False(t, info.Busy, "the part that runs is covered by no mark")
 
 	p, err := g.Plan([]loadgate.Holder{h})
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package loadgate_test
 import (
 	"bytes"
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,7 +74,8 @@ func rows(t *testing.T, r *rig) *loadgate.Gate {
 	require.NoError(t, err)
 	require.NoError(t, r.dev.Write(row, bytes.Repeat([]byte{0x33}, segments*page)))
 	g, err := loadgate.New(r.reg, set, loadgate.Options{Mode: core.PerBlock, Compute: r.compute,
-		Pools: []loadgate.PoolOptions{{Name: "rows", Table: r.table, Template: row}}})
+		Pools: []loadgate.PoolOptions{{Name: "rows", Table: r.table, Foreign: true,
+			Groups: []loadgate.GroupOptions{{Name: "state", Fill: r.table, State: true, Template: row}}}}})
 	require.NoError(t, err)
 	return g
 }
@@ -163,17 +165,31 @@ func TestPoolsAndTemplates(t *testing.T) {
 	second.Pool = 1
 	try := func(template cuda.DevicePtr, pools ...loadgate.PoolOptions) error {
 		if len(pools) == 0 {
-			pools = []loadgate.PoolOptions{{Name: "rows", Table: r.table, Template: template}}
+			pools = []loadgate.PoolOptions{{Name: "rows", Table: r.table,
+				Groups: []loadgate.GroupOptions{{Name: "state", Fill: r.table, State: true, Template: template}}}}
 		}
 		_, err := loadgate.New(r.reg, set, loadgate.Options{Compute: r.compute, Pools: pools})
 		return err
 	}
 	require.ErrorContains(t, try(0, loadgate.PoolOptions{Name: "a", Table: r.table}, loadgate.PoolOptions{Name: "b", Table: second}),
 		"pool 1 (b): block 0 lies in the memory of pool 0 (a)")
-	require.ErrorContains(t, try(5), "pool 0 (rows): template")
+	require.ErrorContains(t, try(5), "pool 0 (rows): group 0 (state): template")
 	short, err := r.dev.Alloc(segments*page-1, cuda.AllocOptions{Name: "short"})
 	require.NoError(t, err)
 	require.ErrorContains(t, try(short), "template of 8191 bytes for rows of 8192")
+	outside := r.table
+	outside.Segments = slices.Clone(outside.Segments)
+	outside.Segments[1].Page++
+	fewer := r.table
+	fewer.Blocks--
+	for says, o := range map[string]loadgate.GroupOptions{
+		"segment 1 of what is filled: block 0": {Fill: outside},
+		"its table has":                        {Fill: fewer},
+		"a template is for groups of state":    {Fill: r.table, Template: short},
+	} {
+		err := try(0, loadgate.PoolOptions{Name: "a", Table: r.table, Groups: []loadgate.GroupOptions{o}})
+		require.ErrorContains(t, err, says)
+	}
 	require.NoError(t, set.Close())
 }
 

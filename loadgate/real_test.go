@@ -67,7 +67,7 @@ func TestRaceRealPacer(t *testing.T) {
 // TestSoakRealPacer is an engine that schedules ahead, with loads that others
 // cancel, wait for and look at from goroutines of their own.
 func TestSoakRealPacer(t *testing.T) {
-	for _, mode := range []loadgate.Mode{core.Ungated, core.EventSync, core.StepFIFO, core.PerBlock, core.PerBlockSkip} {
+	for _, mode := range []loadgate.Mode{core.Ungated, core.EventSync, core.StepFIFO, core.PerBlock, core.PerBlockSkipCovered} {
 		t.Run(mode.String(), func(t *testing.T) {
 			var bad damage
 			for run := range *realRuns {
@@ -204,8 +204,6 @@ func (f *flow) engine(t *testing.T, steps int, share chan<- sharedLoad) (d damag
 		// Who arrives. A pool without room says so, and the request has to wait.
 		for range f.rand.IntN(3) {
 			n := 1 + f.rand.IntN(3)
-			_, err := f.pool.Collect()
-			require.NoError(t, err)
 			if f.pool.Counters().Free < n {
 				break
 			}

@@ -1,3 +1,3 @@
-// Package memory has device and pinned buffers, a ring of pinned memory whose
-// slots come back by fence, and the pool of block ids.
+// Package memory has device and pinned buffers, and a ring of pinned memory
+// whose slots come back by fence.
 package memory

@@ -289,7 +289,7 @@ func TestJudge(t *testing.T) {
 	}
 	require.NoError(t, judge(core.Ungated, 5, 8, 8))
 	require.NoError(t, judge(core.PerBlock, 5, 8, 0))
-	require.NoError(t, judge(core.SkipCoveredInLine, 5, 8, 0))
+	require.NoError(t, judge(core.SkipCovered, 5, 8, 0))
 	require.ErrorContains(t, judge(core.Ungated, 5, 8, 0), "Ungated corrupted none of 8 blocks: the race did not show")
 	require.ErrorContains(t, judge(core.PerBlock, 5, 8, 1), "PerBlock is gated, and 1 of 8 blocks were corrupted")
 	require.ErrorContains(t, judge(core.PerBlock, 0, 8, 0), "PerBlock made 0 steps over 8 blocks: -for is too short")

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -46,7 +47,7 @@ type machine struct {
 	table   layout.Table
 	peer    *transport
 	gate    *loadgate.Gate
-	pool    *memory.Pool
+	pool    loadgate.Pool
 	forward cuda.Function
 	rand    *rand.Rand
 	tag     uint64 // of the first page that the peer offers in this round
@@ -91,12 +92,12 @@ func (m *machine) build(mode loadgate.Mode, open openTransport) (err error) {
 	if m.peer, err = open(m.dev, m.cache.Ptr(), m.cache.Size(), arriving*segments*page); err != nil {
 		return err
 	}
-	m.gate, err = loadgate.New(m.reg, m.set, loadgate.Options{Mode: mode, Compute: m.compute, Agent: m.peer.agent,
+	m.gate, err = loadgate.New(m.reg, m.set, loadgate.Options{Mode: mode, Log: slog.New(slog.DiscardHandler), Compute: m.compute, Agent: m.peer.agent,
 		Pools: []loadgate.PoolOptions{{Name: "kv", Table: m.table, NeedsZero: true}}})
 	if err != nil {
 		return err
 	}
-	m.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: blocks, Reclaimer: m.gate.Reclaimer(0)})
+	m.pool, err = m.gate.Pool(0)
 	return err
 }
 

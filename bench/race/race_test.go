@@ -101,8 +101,8 @@ func TestOneMode(t *testing.T) {
 // and coverage with nothing held back lose blocks, torn ones among them.
 func TestCheckSeesLostBlocks(t *testing.T) {
 	for _, mode := range []loadgate.Mode{
-		{Place: core.DryWet, Wait: core.AtOnce},
-		{Place: core.GateStream, Wait: core.AtOnce, Coverage: core.SkipCovered},
+		{Place: core.IdleBusy, Wait: core.AtOnce},
+		{Place: core.GateStream, Wait: core.AtOnce, Coverage: core.ZeroUncovered},
 	} {
 		r, err := config{rounds: 10, pacer: "virtual", seed: 1}.race(mode, overSoftnic)
 		require.NoError(t, err)

@@ -18,7 +18,6 @@ import (
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
-	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
@@ -47,7 +46,7 @@ type rig struct {
 	reg     *event.Registry
 	compute *stream.Stream
 	gate    *loadgate.Gate
-	pool    *memory.Pool
+	pool    loadgate.Pool
 	table   layout.Table
 	agent   nixl.Agent
 	peer    nixl.Peer
@@ -112,7 +111,7 @@ func newRigOver(t *testing.T, mode loadgate.Mode, o sim.Options) *rig {
 		require.NoError(t, err)
 		require.NoError(t, r.gate.Close(bg))
 	})
-	r.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: blocks, Reclaimer: r.gate.Reclaimer(0)})
+	r.pool, err = r.gate.Pool(0)
 	require.NoError(t, err)
 	return r
 }

@@ -37,7 +37,7 @@ var layers = []only{
 	{from: "kernels", allow: []string{"cuda", "clock", "internal", "memory", "event", "stream"}},
 	{from: "nixl/softnic", allow: []string{"nixl", "clock"}},
 	{from: "nixl", allow: []string{"clock", "internal/dl", "internal/abi", "internal/leak"}},
-	{from: "loadgate/core", allow: []string{"memory/kv"}, standard: []string{"errors", "fmt", "math/bits", "slices"}},
+	{from: "loadgate/core", allow: []string{"memory/kv"}, standard: []string{"cmp", "errors", "fmt", "math", "slices"}},
 	{from: rig, allow: []string{"cuda", "clock", "event", "stream", "memory", "kernels", "nixl", "loadgate", "internal"}},
 	{from: "loadgate", allow: []string{"cuda", "clock", "event", "stream", "memory", "kernels", "nixl", "internal"}},
 }

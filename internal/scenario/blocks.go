@@ -163,7 +163,7 @@ func (r *run) fill(st *statement, q loadgate.ZeroRequest) (string, error) {
 	if err := r.rig.gate.Zero(q); err != nil {
 		return "", refusal(err)
 	}
-	if q.Covered && r.spec.mode.Coverage == core.SkipCovered {
+	if q.Covered && r.spec.mode.Coverage == core.ZeroUncovered {
 		return "left to the load", nil
 	}
 	for _, c := range cells {

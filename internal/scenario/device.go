@@ -95,7 +95,7 @@ func (r *run) wait(st *statement) (string, error) {
 // two streams right after the rig's.
 func (r *run) nameTimelines() {
 	compute := r.rig.compute.ID()
-	for i, name := range []string{"compute", "other", "the dry stream", "the wet stream"} {
+	for i, name := range []string{"compute", "other", "the idle stream", "the busy stream"} {
 		r.alias(fmt.Sprintf("timeline %d", int(compute)+i), name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/kvgate/kvgate/cuda"
@@ -12,7 +13,6 @@ import (
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
-	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
@@ -46,7 +46,7 @@ type rig struct {
 	peers   map[string]*peer
 	table   layout.Table
 	gate    *loadgate.Gate
-	pool    *memory.Pool
+	pool    loadgate.Pool
 }
 
 type peer struct {
@@ -105,13 +105,13 @@ func newRig(r *run, o Options, spec gateSpec) (g *rig, err error) {
 	if err := g.connect(r, o, base, size); err != nil {
 		return g, err
 	}
-	g.gate, err = loadgate.New(g.reg, set, loadgate.Options{Mode: spec.mode, Compute: g.compute, Agent: g.agent,
+	g.gate, err = loadgate.New(g.reg, set, loadgate.Options{Mode: spec.mode, Log: slog.New(slog.DiscardHandler), Compute: g.compute, Agent: g.agent,
 		HoldLimit: spec.limit, Listener: r.listener(),
 		Pools: []loadgate.PoolOptions{{Name: "kv", Table: g.table, NeedsZero: !spec.clean}}})
 	if err != nil {
 		return g, err
 	}
-	g.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: spec.blocks, Reclaimer: g.gate.Reclaimer(0)})
+	g.pool, err = g.gate.Pool(0)
 	return g, err
 }
 

@@ -88,7 +88,8 @@ func (c *Core) Counters() Counters { return c.counts }
 type BlockInfo struct {
 	State      BlockState
 	Generation kv.Generation
-	Wet        bool // work on it is under way
+	Group      kv.Group
+	Busy       bool // work on it is under way
 	Dirty      bool // must be zeroed before use
 	Lost       bool // a load into it did not arrive
 	Poisoned   bool
@@ -104,7 +105,7 @@ func (c *Core) Block(p kv.PoolID, id kv.Block) (BlockInfo, error) {
 	}
 	b := c.pools[p].base + int32(id)
 	bl := &c.blocks[b]
-	info := BlockInfo{State: bl.state, Generation: bl.gen, Wet: !c.fired(c.uses(b)), Dirty: bl.dirty,
+	info := BlockInfo{State: c.view.at[b].state, Generation: c.view.at[b].gen, Group: bl.group, Busy: !c.fired(c.uses(b)), Dirty: bl.dirty,
 		Lost: bl.lost, Plans: int(bl.plans)}
 	for n := bl.nodes; n >= 0; n = c.nodes[n].nextInBlock {
 		info.Holders++
@@ -122,7 +123,7 @@ func (c *Core) Generation(p kv.PoolID, id kv.Block) kv.Generation {
 	if int(p) >= len(c.pools) || id < 0 || int(id) >= c.pools[p].Blocks {
 		return 0
 	}
-	return c.blocks[c.pools[p].base+int32(id)].gen
+	return c.view.at[c.pools[p].base+int32(id)].gen
 }
 
 // Poisoned appends the tenancies of a pool that a transfer not proven quiet may

@@ -30,8 +30,7 @@ func (s BlockState) String() string {
 
 // block is all that the core knows of one block. Indices are -1 for none.
 type block struct {
-	gen    kv.Generation
-	state  BlockState
+	group  kv.Group
 	dirty  bool    // must be filled before use
 	owed   Filling // with what, while dirty
 	lost   bool    // a load into it did not arrive
@@ -83,50 +82,60 @@ func (c *Core) live(op string, p kv.PoolID, t kv.Tenancy) (int32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if bl := &c.blocks[b]; bl.state != Live || bl.gen != t.Generation {
+	if at := c.view.at[b]; at.state != Live || at.gen != t.Generation {
 		return 0, c.blockError(op, b, t.Generation, ErrStale)
 	}
 	return b, nil
 }
 
-// admit checks that a tenancy is under way or may begin.
+// admit checks that a tenancy is under way or, in a foreign pool, may begin.
 func (c *Core) admit(op string, p kv.PoolID, t kv.Tenancy) (int32, error) {
+	if int(p) < len(c.pools) && !c.pools[p].Foreign {
+		return c.live(op, p, t)
+	}
 	b, err := c.index(op, p, t)
 	if err != nil {
 		return 0, err
 	}
-	bl := &c.blocks[b]
+	at := c.view.at[b]
 	switch {
-	case bl.state == Live && bl.gen == t.Generation:
-	case int32(t.Generation-bl.gen) <= 0: // generations wrap, and 0 is skipped
+	case at.state == Live && at.gen == t.Generation:
+	case int32(t.Generation-at.gen) <= 0: // generations wrap, and 0 is skipped
 		return 0, c.blockError(op, b, t.Generation, ErrStale)
-	case bl.state == Quarantined:
+	case at.state == Quarantined:
 		return 0, c.blockError(op, b, t.Generation, ErrQuarantined)
-	case bl.state == Live:
+	case at.state == Live:
 		return 0, c.blockError(op, b, t.Generation, ErrHeld)
 	}
 	return b, nil
 }
 
-// begin starts the tenancy if it is not under way.
-func (c *Core) begin(b int32, gen kv.Generation) {
+// begin starts a tenancy.
+func (c *Core) begin(b int32, gen kv.Generation, g kv.Group) {
+	c.view.at[b] = tenancy{gen, Live}
 	bl := &c.blocks[b]
-	if bl.state == Live {
-		return
-	}
-	p, _ := c.poolOf(b)
-	bl.state, bl.gen = Live, gen
 	// What earlier tenancies left under way is one set from here on.
 	bl.stamp, bl.zeroed = c.union(bl.stamp, bl.zeroed), 0
-	bl.dirty, bl.owed, bl.lost = c.pools[p].NeedsZero, Zeroing, false
+	bl.group, bl.dirty, bl.owed, bl.lost = g, c.groups[g].NeedsFill, c.groups[g].Filling, false
 	c.counts.Tenancies++
 }
 
-// Retire says that tenancies are over: their blocks may be given to new owners
+// beginForeign starts a tenancy of a foreign pool if it is not under way.
+func (c *Core) beginForeign(b int32, gen kv.Generation, g kv.Group) {
+	if c.view.at[b].state != Live {
+		c.view.begin(c.groups[g].pool, b, gen)
+		c.begin(b, gen, g)
+	}
+}
+
+// Retire says that tenancies of a foreign pool are over: their blocks may be given to new owners
 // as soon as the core allows, which [Core.Reusable] tells. It is refused as a
 // whole when one of them is stale, listed twice, or in a holder that has not
 // been dropped.
 func (c *Core) Retire(p kv.PoolID, ts []kv.Tenancy) error {
+	if int(p) < len(c.pools) && !c.pools[p].Foreign {
+		return refuse("retire", fmt.Sprintf("pool %d (%s) hands out its blocks itself", p, c.pools[p].Name), ErrInvalid)
+	}
 	c.visit++
 	for _, t := range ts {
 		b, err := c.index("retire", p, t)
@@ -137,7 +146,7 @@ func (c *Core) Retire(p kv.PoolID, ts []kv.Tenancy) error {
 		switch {
 		case bl.visit == c.visit:
 			return c.blockError("retire", b, t.Generation, ErrFreed)
-		case bl.gen == t.Generation && bl.state != Live:
+		case c.view.at[b].gen == t.Generation && c.view.at[b].state != Live:
 			return c.blockError("retire", b, t.Generation, ErrFreed)
 		}
 		bl.visit = c.visit
@@ -152,8 +161,9 @@ func (c *Core) Retire(p kv.PoolID, ts []kv.Tenancy) error {
 	}
 	for _, t := range ts {
 		b := c.pools[p].base + int32(t.Block)
-		c.begin(b, t.Generation) // a tenancy that was never used is over at once
-		c.blocks[b].state = Quarantined
+		c.beginForeign(b, t.Generation, c.firstGroup(p)) // a tenancy that was never used is over at once
+		c.view.end(p, b)
+		c.view.at[b].state = Quarantined
 		c.settleBlock(b)
 	}
 	return nil
@@ -163,16 +173,18 @@ func (c *Core) Retire(p kv.PoolID, ts []kv.Tenancy) error {
 // in quarantine.
 func (c *Core) settleBlock(b int32) {
 	bl := &c.blocks[b]
-	if bl.state != Quarantined || bl.nodes >= 0 || bl.pieces >= 0 || bl.launch >= 0 || bl.plans > 0 {
+	if c.view.at[b].state != Quarantined || bl.nodes >= 0 || bl.pieces >= 0 || bl.launch >= 0 || bl.plans > 0 {
 		return
 	}
-	bl.state = Free
+	c.view.at[b].state = Free
 	p, id := c.poolOf(b)
-	c.pools[p].reusable = append(c.pools[p].reusable, kv.Tenancy{Block: id, Generation: bl.gen})
+	if c.view.quiet(p, b) && c.pools[p].Foreign {
+		c.pools[p].reusable = append(c.pools[p].reusable, kv.Tenancy{Block: id, Generation: c.view.at[b].gen})
+	}
 }
 
-// Reusable appends the tenancies whose blocks have come back since the last
-// call. The blocks may be wet: work on them may be under way, which whatever
+// Reusable appends the tenancies of a foreign pool whose blocks have come back since the last
+// call. The blocks may be busy: work on them may be under way, which whatever
 // comes next is made to wait for on the device.
 func (c *Core) Reusable(p kv.PoolID, dst []kv.Tenancy) []kv.Tenancy {
 	if int(p) >= len(c.pools) {

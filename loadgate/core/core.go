@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvgate/kvgate/memory/kv"
 )
@@ -15,8 +16,28 @@ type Pool struct {
 	BlockBytes uint64
 	// HasNull says that block 0 is the null block.
 	HasNull bool
-	// NeedsZero says that a block has to be zeroed before a new owner uses it.
+	// Groups are the uses that a block can be put to. Without any there is one,
+	// which zeroes all bytes of a block if NeedsZero is set.
+	Groups    []Group
 	NeedsZero bool
+	// Foreign says that ids and generations come from an allocator outside: a
+	// tenancy begins with [Core.Hold] or [Core.Append] and ends with
+	// [Core.Retire], and [Core.Reusable] tells when its block may be handed out
+	// again. Otherwise blocks come from [Core.Alloc] and go by [Core.Free].
+	Foreign bool
+}
+
+// Group is what a block of a pool is used for.
+type Group struct {
+	Name string
+	// Filling is what has to be written before a new owner uses a block, if
+	// NeedsFill says so.
+	Filling   Filling
+	NeedsFill bool
+	// Bytes are those that the filling writes, in order and apart from each
+	// other; none: the whole block. A load that brings all of them leaves
+	// nothing to be filled.
+	Bytes []kv.Range
 }
 
 // Options configure a core. The zero value of each field is its default.
@@ -25,6 +46,10 @@ type Options struct {
 	// HoldLimit is how long a transfer may be held before [Overdue] reports it,
 	// in nanoseconds; 0 is never. Nothing is freed or failed by age.
 	HoldLimit kv.Instant
+	// Ledger is shared with the cores of other ranks, and Rank is which of them
+	// this core is for. Without one the core has a ledger of its own.
+	Ledger *Ledger
+	Rank   int
 }
 
 // Core is the state of the gate. It has no clock, lock, goroutine or device:
@@ -34,8 +59,10 @@ type Options struct {
 // All state is in flat arrays that keep their memory, so that a steady state
 // allocates nothing.
 type Core struct {
-	opts  Options
-	pools []poolState
+	opts   Options
+	pools  []poolState
+	groups []groupState
+	view   *rankView
 
 	blocks  []block
 	holders []holder
@@ -60,6 +87,8 @@ type Core struct {
 	scratch   []kv.Point
 	waits     []kv.Point
 	launching []int32
+	wanted    []int
+	freed     []kv.Tenancy
 	before    []LaunchID
 	counts    Counters
 }
@@ -68,6 +97,12 @@ type poolState struct {
 	Pool
 	base     int32 // of its blocks in Core.blocks
 	reusable []kv.Tenancy
+}
+
+type groupState struct {
+	Group
+	pool kv.PoolID
+	size uint64 // of Bytes
 }
 
 // New returns the core for the given pools, whose ids are their indices.
@@ -82,22 +117,67 @@ func New(pools []Pool, o Options) (*Core, error) {
 		return nil, fmt.Errorf("loadgate: %d pools: %w", len(pools), ErrInvalid)
 	}
 	c := &Core{opts: o}
+	pools = slices.Clone(pools)
 	total := 0
-	for i, p := range pools {
+	for i := range pools {
+		p := &pools[i]
 		if p.Blocks <= 0 || p.Blocks > 1<<31-1-total {
 			return nil, fmt.Errorf("loadgate: pool %d (%s): %d blocks: %w", i, p.Name, p.Blocks, ErrInvalid)
 		}
 		if p.BlockBytes == 0 {
 			return nil, fmt.Errorf("loadgate: pool %d (%s): blocks without bytes: %w", i, p.Name, ErrInvalid)
 		}
-		c.pools = append(c.pools, poolState{Pool: p, base: int32(total)})
+		if len(p.Groups) == 0 {
+			p.Groups = []Group{{Name: p.Name, NeedsFill: p.NeedsZero}}
+		}
+		for k, g := range p.Groups {
+			gs, err := newGroup(kv.PoolID(i), p, g)
+			if err != nil {
+				return nil, fmt.Errorf("loadgate: pool %d (%s): group %d (%s): %w", i, p.Name, k, g.Name, err)
+			}
+			c.groups = append(c.groups, gs)
+		}
+		if len(c.groups) > 1<<16-1 {
+			return nil, fmt.Errorf("loadgate: %d groups: %w", len(c.groups), ErrInvalid)
+		}
+		c.pools = append(c.pools, poolState{Pool: *p, base: int32(total)})
 		total += p.Blocks
+	}
+	l := o.Ledger
+	if l == nil {
+		var err error
+		if l, err = NewLedger(pools, 1, nil); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if c.view, err = l.join(o.Rank, pools); err != nil {
+		return nil, err
 	}
 	c.blocks = make([]block, total)
 	for i := range c.blocks {
 		c.blocks[i].init()
 	}
 	return c, nil
+}
+
+func newGroup(p kv.PoolID, of *Pool, g Group) (groupState, error) {
+	if g.Filling > Resetting {
+		return groupState{}, fmt.Errorf("%v: %w", g.Filling, ErrInvalid)
+	}
+	if len(g.Bytes) == 0 {
+		g.Bytes = []kv.Range{{Len: of.BlockBytes}}
+	}
+	gs := groupState{Group: g, pool: p}
+	end := uint64(0)
+	for _, r := range g.Bytes {
+		if r.Len == 0 || r.Off < end || r.Off > of.BlockBytes || r.Len > of.BlockBytes-r.Off {
+			return gs, fmt.Errorf("bytes %v of blocks of %d, behind %d: %w", r, of.BlockBytes, end, ErrInvalid)
+		}
+		end = r.End()
+		gs.size += r.Len
+	}
+	return gs, nil
 }
 
 // Mode returns the mode that the core was made with.

@@ -15,6 +15,9 @@ func newCore(t testing.TB, mode Mode, pools ...Pool) *Core {
 	if len(pools) == 0 {
 		pools = []Pool{{Name: "kv", Blocks: 16, BlockBytes: 100, HasNull: true, NeedsZero: true}}
 	}
+	for i := range pools {
+		pools[i].Foreign = true
+	}
 	c, err := New(pools, Options{Mode: mode})
 	require.NoError(t, err)
 	return c
@@ -180,7 +183,7 @@ func TestOpenPlanKeepsBlocks(t *testing.T) {
 	require.ElementsMatch(t, []kv.Tenancy{ten(1, 1), ten(2, 1)}, c.Reusable(0, nil), "they come back wet")
 	info, err := c.Block(0, 2)
 	require.NoError(t, err)
-	require.True(t, info.Wet)
+	require.True(t, info.Busy)
 }
 
 // TestExtraTenancyStaysWithItsPlan: a block that a plan names singly does not
@@ -293,13 +296,13 @@ func TestDryAndWet(t *testing.T) {
 		l, err := c.Launch(a.Launch)
 		require.NoError(t, err)
 		got[l.Where] = l.Blocks
-		if l.Where == OnWet {
+		if l.Where == OnBusy {
 			require.ElementsMatch(t, []kv.Point{{Timeline: 1, Seq: 1}, {Timeline: 7, Seq: 1}}, l.Waits)
 		} else {
 			require.Empty(t, l.Waits)
 		}
 	}
-	require.Equal(t, map[Where][]kv.Block{OnDry: {2, 3}, OnWet: {1}}, got)
+	require.Equal(t, map[Where][]kv.Block{OnIdle: {2, 3}, OnBusy: {1}}, got)
 }
 
 // TestWritesBehindAStore: bytes being sent may not be written, bytes behind them
@@ -430,7 +433,7 @@ func TestStepOrder(t *testing.T) {
 
 // TestOverdue: age is reported, once, and frees nothing.
 func TestOverdue(t *testing.T) {
-	c, err := New([]Pool{{Blocks: 8, BlockBytes: 1, NeedsZero: true}}, Options{Mode: PerBlock, HoldLimit: 100})
+	c, err := New([]Pool{{Blocks: 8, BlockBytes: 1, NeedsZero: true, Foreign: true}}, Options{Mode: PerBlock, HoldLimit: 100})
 	require.NoError(t, err)
 	var seq kv.Seq
 	var ids []Transfer
@@ -504,12 +507,12 @@ func TestPartOfALaunch(t *testing.T) {
 	require.Equal(t, Over, c.TransferState(l))
 	info, err := c.Block(0, 1)
 	require.NoError(t, err)
-	require.True(t, info.Dirty && info.Wet && info.Lost)
+	require.True(t, info.Dirty && info.Busy && info.Lost)
 	c.Actions(nil)
 	require.NoError(t, c.Zero(ZeroRequest{Tenancies: []kv.Tenancy{ten(1, 1)}}))
 	ln, err := c.Launch(c.Actions(nil)[0].Launch)
 	require.NoError(t, err)
-	require.Equal(t, OnWet, ln.Where)
+	require.Equal(t, OnBusy, ln.Where)
 	require.Equal(t, []kv.Point{{Timeline: 7, Seq: 1}}, ln.Waits)
 }
 
@@ -518,7 +521,8 @@ func TestPartOfALaunch(t *testing.T) {
 func TestHostileInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom(Modes()).Draw(t, "mode")
-		c, err := New([]Pool{{Blocks: 4, BlockBytes: 8, HasNull: true, NeedsZero: true}, {Blocks: 2, BlockBytes: 1}},
+		c, err := New([]Pool{{Blocks: 4, BlockBytes: 8, HasNull: true, NeedsZero: true, Foreign: true},
+			{Blocks: 3, BlockBytes: 2, Groups: []Group{{NeedsFill: true, Bytes: []kv.Range{{Len: 1}}}, {Filling: Resetting, NeedsFill: true}}}},
 			Options{Mode: mode, HoldLimit: 5})
 		if err != nil {
 			t.Fatal(err)
@@ -530,16 +534,23 @@ func TestHostileInput(t *testing.T) {
 		})
 		tenancies := rapid.SliceOfN(tenancy, 0, 4)
 		pool := rapid.Custom(func(t *rapid.T) kv.PoolID { return kv.PoolID(rapid.Uint16Range(0, 3).Draw(t, "pool")) })
+		group := rapid.Custom(func(t *rapid.T) kv.Group { return kv.Group(rapid.Uint16Range(0, 3).Draw(t, "group")) })
 		bytes := rapid.Custom(func(t *rapid.T) kv.Range { return kv.Range{Off: number.Draw(t, "off"), Len: number.Draw(t, "len")} })
 		point := rapid.Custom(func(t *rapid.T) kv.Point {
 			return kv.Point{Timeline: kv.Timeline(number.Draw(t, "timeline")), Seq: kv.Seq(number.Draw(t, "seq"))}
 		})
 		cause := rapid.SampledFrom([]error{nil, errors.New("cause")})
 		t.Repeat(map[string]func(*rapid.T){
-			"hold": func(t *rapid.T) { _, _ = c.Hold(pool.Draw(t, "p"), tenancies.Draw(t, "ts")) },
+			"hold": func(t *rapid.T) { _, _ = c.Hold(group.Draw(t, "g"), tenancies.Draw(t, "ts")) },
 			"append": func(t *rapid.T) {
-				_ = c.Append(Holder(number.Draw(t, "h")), pool.Draw(t, "p"), tenancies.Draw(t, "ts"))
+				_ = c.Append(Holder(number.Draw(t, "h")), group.Draw(t, "g"), tenancies.Draw(t, "ts"))
 			},
+			"alloc": func(t *rapid.T) {
+				want := Want{group.Draw(t, "g"), rapid.IntRange(-1, 4).Draw(t, "n")}
+				_, _ = c.Alloc([]Want{want, {Group: want.Group}}, nil)
+			},
+			"ref":  func(t *rapid.T) { _ = c.Ref(pool.Draw(t, "p"), tenancies.Draw(t, "ts")) },
+			"free": func(t *rapid.T) { _ = c.Free(pool.Draw(t, "p"), tenancies.Draw(t, "ts")) },
 			"remove": func(t *rapid.T) {
 				_ = c.Remove(Holder(number.Draw(t, "h")), pool.Draw(t, "p"), tenancies.Draw(t, "ts"))
 			},
@@ -601,6 +612,8 @@ func TestHostileInput(t *testing.T) {
 				_ = c.Poisoned(pool.Draw(t, "p"), nil)
 				_ = c.Generation(pool.Draw(t, "p"), kv.Block(rapid.Int32().Draw(t, "b")))
 				_ = c.Reusable(pool.Draw(t, "p"), nil)
+				_ = c.Refs(pool.Draw(t, "p"), tenancy.Draw(t, "t"))
+				_ = c.PoolCounters(pool.Draw(t, "p"))
 				_ = c.Actions(nil)
 				c.EndStep()
 				_ = c.Deadline()

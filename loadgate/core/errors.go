@@ -16,6 +16,8 @@ var (
 	ErrHeld        = errors.New("still held")
 	ErrNotHeld     = errors.New("not held by this holder")
 	ErrFreed       = errors.New("already freed")
+	ErrFull        = errors.New("full")
+	ErrDiverged    = errors.New("the ranks of a ledger differ")
 	ErrLoading     = errors.New("load unfinished")
 	ErrLost        = errors.New("load failed")
 	ErrSending     = errors.New("being sent")

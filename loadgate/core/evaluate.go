@@ -34,7 +34,7 @@ func (c *Core) listFences(i int32) bool {
 		}
 		if o := c.transferBefore(pc, tk); o >= 0 {
 			if c.tickets[o].state == Poisoned {
-				c.end(i, c.blockError(tk.kind.String(), pc.block, bl.gen, ErrPoisoned))
+				c.end(i, c.blockError(tk.kind.String(), pc.block, c.view.at[pc.block].gen, ErrPoisoned))
 				return false
 			}
 			c.waitOn(i, waitTransfer, o, &c.tickets[o].waiters)
@@ -45,7 +45,7 @@ func (c *Core) listFences(i int32) bool {
 			return false
 		}
 		if tk.kind == Store && c.missed(pc.block, pc.bytes) { // the load that it waited for
-			c.end(i, c.blockError("store", pc.block, bl.gen, ErrLost))
+			c.end(i, c.blockError("store", pc.block, c.view.at[pc.block].gen, ErrLost))
 			return false
 		}
 		s = c.union(s, c.uses(pc.block))

@@ -59,21 +59,22 @@ func (c *Core) holder(op string, h Holder) (int32, error) {
 	return i, nil
 }
 
-// Hold makes a holder of tenancies of one pool. Those that are new begin here.
-func (c *Core) Hold(p kv.PoolID, ts []kv.Tenancy) (Holder, error) {
+// Hold makes a holder of tenancies of one group. In a foreign pool those that
+// are new begin here.
+func (c *Core) Hold(g kv.Group, ts []kv.Tenancy) (Holder, error) {
 	if err := c.alive("hold"); err != nil {
 		return 0, err
 	}
-	if err := c.admitAll("hold", p, ts, -1); err != nil {
+	if err := c.admitAll("hold", g, ts, -1); err != nil {
 		return 0, err
 	}
 	i := c.newHolder()
-	c.appendAll(i, p, ts)
+	c.appendAll(i, g, ts)
 	return Holder(handle(i, c.holders[i].gen)), nil
 }
 
-// Append adds tenancies to a holder. It costs O(len(ts)).
-func (c *Core) Append(h Holder, p kv.PoolID, ts []kv.Tenancy) error {
+// Append adds tenancies of one group to a holder. It costs O(len(ts)).
+func (c *Core) Append(h Holder, g kv.Group, ts []kv.Tenancy) error {
 	if err := c.alive("append"); err != nil {
 		return err
 	}
@@ -81,10 +82,10 @@ func (c *Core) Append(h Holder, p kv.PoolID, ts []kv.Tenancy) error {
 	if err != nil {
 		return err
 	}
-	if err := c.admitAll("append", p, ts, i); err != nil {
+	if err := c.admitAll("append", g, ts, i); err != nil {
 		return err
 	}
-	c.appendAll(i, p, ts)
+	c.appendAll(i, g, ts)
 	return nil
 }
 
@@ -95,12 +96,18 @@ func (c *Core) newHolder() int32 {
 	return i
 }
 
-func (c *Core) admitAll(op string, p kv.PoolID, ts []kv.Tenancy, holder int32) error {
+func (c *Core) admitAll(op string, g kv.Group, ts []kv.Tenancy, holder int32) error {
+	if int(g) >= len(c.groups) {
+		return refuse(op, fmt.Sprintf("group %d of %d", g, len(c.groups)), ErrInvalid)
+	}
 	c.visit++
 	for _, t := range ts {
-		b, err := c.admit(op, p, t)
+		b, err := c.admit(op, c.groups[g].pool, t)
 		if err != nil {
 			return err
+		}
+		if c.view.at[b].state == Live && c.blocks[b].group != g {
+			return c.blockError(op, b, t.Generation, fmt.Errorf("of group %d, not %d: %w", c.blocks[b].group, g, ErrInvalid))
 		}
 		if c.blocks[b].visit == c.visit || holder >= 0 && c.find(b, holder) >= 0 {
 			return c.blockError(op, b, t.Generation, fmt.Errorf("listed twice: %w", ErrInvalid))
@@ -110,10 +117,10 @@ func (c *Core) admitAll(op string, p kv.PoolID, ts []kv.Tenancy, holder int32) e
 	return nil
 }
 
-func (c *Core) appendAll(i int32, p kv.PoolID, ts []kv.Tenancy) {
+func (c *Core) appendAll(i int32, g kv.Group, ts []kv.Tenancy) {
 	for _, t := range ts {
-		b := c.pools[p].base + int32(t.Block)
-		c.begin(b, t.Generation)
+		b := c.pools[c.groups[g].pool].base + int32(t.Block)
+		c.beginForeign(b, t.Generation, g)
 		c.attach(i, b)
 	}
 }

@@ -41,9 +41,9 @@ func TestAppendedBlocksAreDry(t *testing.T) {
 		zeroed++
 		require.NoError(t, c.Launched(a.Launch, kv.Point{Timeline: gate, Seq: zeroed}))
 	}
-	require.Equal(t, OnDry, launches[2].Where)
+	require.Equal(t, OnIdle, launches[2].Where)
 	require.Empty(t, launches[2].Waits)
-	require.Equal(t, OnWet, launches[1].Where)
+	require.Equal(t, OnBusy, launches[1].Where)
 	require.Contains(t, launches[1].Waits, first)
 
 	require.NoError(t, c.Fired(gate, zeroed))
@@ -56,10 +56,10 @@ func TestAppendedBlocksAreDry(t *testing.T) {
 	require.NoError(t, c.Append(h, 0, []kv.Tenancy{ten(3, 1)}))
 	require.NoError(t, c.Drop(h))
 	require.NoError(t, c.Retire(0, []kv.Tenancy{ten(2, 1), ten(3, 1)}))
-	wet, err := c.Block(0, 2)
+	busy, err := c.Block(0, 2)
 	require.NoError(t, err)
-	require.True(t, wet.Wet)
-	dry, err := c.Block(0, 3)
+	require.True(t, busy.Busy)
+	idle, err := c.Block(0, 3)
 	require.NoError(t, err)
-	require.False(t, dry.Wet)
+	require.False(t, idle.Busy)
 }

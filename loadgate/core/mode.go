@@ -6,60 +6,60 @@ import "fmt"
 type Place uint8
 
 const (
-	// InLine: on the compute stream, in program order with the steps.
-	InLine Place = iota
+	// IdleBusy: on two streams of the gate, so that idle blocks never queue
+	// behind busy ones, whose earlier uses have not fired.
+	IdleBusy Place = iota
 	// GateStream: on one stream of the gate.
 	GateStream
-	// DryWet: on two streams of the gate, so that blocks whose earlier uses
-	// have fired never queue behind blocks whose uses have not.
-	DryWet
+	// InLine: on the compute stream, in program order with the steps.
+	InLine
 )
 
 // Wait says what holds a transfer back, and who waits.
 type Wait uint8
 
 const (
-	// AtOnce: nothing holds a load back.
-	AtOnce Wait = iota
-	// HostDevice: the host waits for the whole device before it launches the
-	// step that has loads.
-	HostDevice
-	// HostBlocks: the host waits for the step's zeroing and the blocks' last uses.
-	HostBlocks
+	// OwnBlocks: the gate holds each load until its own blocks are ready.
+	OwnBlocks Wait = iota
 	// StepOrder: the gate holds the loads of a step until the step's zeroing
 	// has fired, steps in order, and looks again when the next step ends.
 	StepOrder
-	// OwnBlocks: the gate holds each load until its own blocks are ready.
-	OwnBlocks
+	// HostBlocks: the host waits for the step's zeroing and the blocks' last uses.
+	HostBlocks
+	// HostDevice: the host waits for the whole device before it launches the
+	// step that has loads.
+	HostDevice
+	// AtOnce: nothing holds a load back.
+	AtOnce
 )
 
 // Coverage says which new blocks are zeroed.
 type Coverage uint8
 
 const (
-	// AllNew: all of them.
-	AllNew Coverage = iota
-	// SkipCovered: those that no load will overwrite wholly.
-	SkipCovered
+	// ZeroAll: all of them.
+	ZeroAll Coverage = iota
+	// ZeroUncovered: those that no load will overwrite wholly.
+	ZeroUncovered
 )
 
 // Mode is how the gate orders zeroing against transfers: three independent
-// choices. The zero Mode is [Ungated].
+// choices. The zero Mode is [PerBlock].
 type Mode struct {
 	Place    Place
 	Wait     Wait
 	Coverage Coverage
 }
 
-// The modes that have a name.
+// The modes that have a name, which is what they print.
 var (
-	Ungated           = Mode{InLine, AtOnce, AllNew}
-	FullSync          = Mode{InLine, HostDevice, AllNew}
-	EventSync         = Mode{GateStream, HostBlocks, AllNew}
-	StepFIFO          = Mode{GateStream, StepOrder, AllNew}
-	SkipCoveredInLine = Mode{InLine, AtOnce, SkipCovered}
-	PerBlock          = Mode{DryWet, OwnBlocks, AllNew}
-	PerBlockSkip      = Mode{DryWet, OwnBlocks, SkipCovered}
+	PerBlock            = Mode{IdleBusy, OwnBlocks, ZeroAll}
+	PerBlockSkipCovered = Mode{IdleBusy, OwnBlocks, ZeroUncovered} // prints PerBlock+SkipCovered
+	StepFIFO            = Mode{GateStream, StepOrder, ZeroAll}
+	EventSync           = Mode{GateStream, HostBlocks, ZeroAll}
+	FullSync            = Mode{InLine, HostDevice, ZeroAll}
+	Ungated             = Mode{InLine, AtOnce, ZeroAll}
+	SkipCovered         = Mode{InLine, AtOnce, ZeroUncovered}
 )
 
 var presets = []struct {
@@ -71,8 +71,8 @@ var presets = []struct {
 	{"EventSync", EventSync},
 	{"StepFIFO", StepFIFO},
 	{"PerBlock", PerBlock},
-	{"SkipCovered", SkipCoveredInLine},
-	{"PerBlock+SkipCovered", PerBlockSkip},
+	{"SkipCovered", SkipCovered},
+	{"PerBlock+SkipCovered", PerBlockSkipCovered},
 }
 
 // Modes returns the modes that have a name, in the order of the documentation.
@@ -91,7 +91,7 @@ func ParseMode(name string) (Mode, error) {
 			return p.mode, nil
 		}
 	}
-	return Mode{}, fmt.Errorf("loadgate: unknown mode %q", name)
+	return Mode{}, fmt.Errorf("loadgate: unknown mode %q: %w", name, ErrInvalid)
 }
 
 // String returns the mode's name, or its three values where it has none.
@@ -109,8 +109,8 @@ func (m Mode) String() string {
 func (m Mode) Gated() bool { return m.Wait != AtOnce }
 
 func (m Mode) check() error {
-	if m.Place > DryWet || m.Wait > OwnBlocks || m.Coverage > SkipCovered {
-		return fmt.Errorf("loadgate: %v is not a mode", m)
+	if m.Place > InLine || m.Wait > AtOnce || m.Coverage > ZeroUncovered {
+		return fmt.Errorf("loadgate: %v is not a mode: %w", m, ErrInvalid)
 	}
 	return nil
 }

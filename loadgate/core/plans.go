@@ -129,7 +129,7 @@ func (c *Core) Prepare(p Plan) error {
 	var sent error // a dirty block that is being sent
 	add := func(b int32) {
 		if bl := &c.blocks[b]; bl.dirty && bl.pieces >= 0 && sent == nil {
-			sent = c.blockError("prepare", b, bl.gen, ErrSending)
+			sent = c.blockError("prepare", b, c.view.at[b].gen, ErrSending)
 		}
 		c.gather(&dirty, b)
 	}

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/kvgate/kvgate/memory/kv"
 )
@@ -308,7 +310,7 @@ func (c *Core) clean(i int32) {
 		}
 		whole, alone := c.covers(i, b)
 		c.pieces[n].clears = whole || !mode.Gated()
-		skip := c.tickets[i].kind == Load && whole && mode.Coverage == SkipCovered
+		skip := c.tickets[i].kind == Load && whole && mode.Coverage == ZeroUncovered
 		if mode.Gated() && alone && !skip && c.blocks[b].visit != c.visit {
 			c.blocks[b].visit = c.visit
 			c.addLaunch(&dirty, b, c.blocks[b].owed)
@@ -317,18 +319,27 @@ func (c *Core) clean(i int32) {
 	c.launchAll(&dirty)
 }
 
-// covers reports whether a ticket's pieces, which are disjoint, make up a
-// block, and whether they are the only ones on it.
+// covers reports whether a ticket's pieces, which are disjoint, have all bytes
+// of a block that its group fills, and whether they are the only ones on it.
 func (c *Core) covers(i, b int32) (whole, alone bool) {
-	p, _ := c.poolOf(b)
-	left := c.pools[p].BlockBytes
+	g := &c.groups[c.blocks[b].group]
+	left := g.size
 	alone = true
 	for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
 		if c.pieces[q].ticket == i {
-			left -= c.pieces[q].bytes.Len
+			left -= shared(g.Bytes, c.pieces[q].bytes)
 		} else {
 			alone = false
 		}
 	}
 	return left == 0, alone
+}
+
+// shared returns how many of the bytes r has; ranges are sorted and disjoint.
+func shared(ranges []kv.Range, r kv.Range) (n uint64) {
+	i, _ := slices.BinarySearchFunc(ranges, r.Off+1, func(have kv.Range, off uint64) int { return cmp.Compare(have.End(), off) })
+	for ; i < len(ranges) && ranges[i].Off < r.End(); i++ {
+		n += min(ranges[i].End(), r.End()) - max(ranges[i].Off, r.Off)
+	}
+	return n
 }

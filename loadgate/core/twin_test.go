@@ -59,7 +59,7 @@ const (
 )
 
 func newTwin(t *rapid.T, mode Mode) *twin {
-	c, err := New([]Pool{{Name: "kv", Blocks: twinBlocks, BlockBytes: twinBytes, HasNull: true, NeedsZero: true}}, Options{Mode: mode})
+	c, err := New([]Pool{{Name: "kv", Blocks: twinBlocks, BlockBytes: twinBytes, HasNull: true, NeedsZero: true, Foreign: true}}, Options{Mode: mode})
 	require.NoError(t, err)
 	w := &twin{t: t, c: c, mode: mode,
 		gen: make([]kv.Generation, twinBlocks), touches: map[kv.Block][]kv.Point{},
@@ -177,12 +177,12 @@ func (w *twin) launch(a Action) {
 	}
 	tl := tlCompute
 	switch l.Where {
-	case OnDry:
+	case OnIdle:
 		tl = tlDry
-		if w.mode.Place == DryWet {
+		if w.mode.Place == IdleBusy {
 			require.Empty(t, l.Waits, "a dry launch waits")
 		}
-	case OnWet:
+	case OnBusy:
 		tl = tlWet
 	}
 	m := w.mark(tl)
@@ -493,7 +493,7 @@ func (w *twin) transfer(t *rapid.T) {
 	if tr.kind == Load && w.mode.Gated() && !tr.told {
 		for ten := range whole {
 			if w.dirty[ten] && !shared[ten] {
-				require.True(t, w.mode.Coverage == SkipCovered && whole[ten] == twinBytes, "%v is loaded into dirty", ten)
+				require.True(t, w.mode.Coverage == ZeroUncovered && whole[ten] == twinBytes, "%v is loaded into dirty", ten)
 			}
 		}
 	}

@@ -31,18 +31,18 @@ type Where uint8
 
 const (
 	OnCompute Where = iota // the step's stream, in program order
-	OnDry                  // the gate's stream for what waits for nothing
-	OnWet                  // the gate's stream for what waits for earlier uses
+	OnIdle                 // the gate's stream for what waits for nothing
+	OnBusy                 // the gate's stream for what waits for earlier uses
 )
 
 func (w Where) String() string {
 	switch w {
 	case OnCompute:
 		return "compute"
-	case OnDry:
-		return "dry"
-	case OnWet:
-		return "wet"
+	case OnIdle:
+		return "idle"
+	case OnBusy:
+		return "busy"
 	}
 	return fmt.Sprintf("where %d", uint8(w))
 }
@@ -50,11 +50,12 @@ func (w Where) String() string {
 // LaunchID names a launch that has left the core and has no fence yet.
 type LaunchID int32
 
-// Launch is what the runtime has to launch: one kernel over blocks of one pool,
+// Launch is what the runtime has to launch: one kernel over blocks of one group,
 // on one stream, after waits on the device. No block is in it twice.
 type Launch struct {
 	Filling Filling
 	Pool    kv.PoolID
+	Group   kv.Group
 	Where   Where
 	Blocks  []kv.Block
 	Waits   []kv.Point
@@ -68,7 +69,7 @@ type launch struct {
 	waiters list
 }
 
-// launchList collects blocks of a call into at most one launch for each pool
+// launchList collects blocks of a call into at most one launch for each group
 // and stream.
 type launchList struct{ ids []int32 }
 
@@ -107,7 +108,7 @@ func (c *Core) Zero(r ZeroRequest) error {
 			}
 		}
 	}
-	if r.Covered && c.opts.Mode.Coverage == SkipCovered {
+	if r.Covered && c.opts.Mode.Coverage == ZeroUncovered {
 		for _, t := range r.Tenancies {
 			if t.Block >= 0 {
 				c.blocks[c.pools[r.Pool].base+int32(t.Block)].owed = r.Filling
@@ -139,20 +140,21 @@ type ZeroRequest struct {
 	Covered   bool
 }
 
-// addLaunch puts a block into the launch of its pool, stream and filling.
+// addLaunch puts a block into the launch of its group, stream and filling.
 func (c *Core) addLaunch(l *launchList, b int32, f Filling) {
 	p, id := c.poolOf(b)
+	g := c.blocks[b].group
 	waits := c.uses(b)
 	where := OnCompute
 	switch {
-	case c.opts.Mode.Place == DryWet && !c.fired(waits):
-		where = OnWet
+	case c.opts.Mode.Place == IdleBusy && !c.fired(waits):
+		where = OnBusy
 	case c.opts.Mode.Place != InLine:
-		where = OnDry
+		where = OnIdle
 	}
 	k := int32(-1)
 	for _, have := range l.ids {
-		if ln := &c.launchs[have]; ln.Pool == p && ln.Where == where && ln.Filling == f {
+		if ln := &c.launchs[have]; ln.Group == g && ln.Where == where && ln.Filling == f {
 			k = have
 		}
 	}
@@ -160,7 +162,7 @@ func (c *Core) addLaunch(l *launchList, b int32, f Filling) {
 		k = take(&c.launchs, &c.freeLaunchs)
 		ln := &c.launchs[k]
 		ln.used, ln.waits, ln.waiters = true, 0, list{}
-		ln.Launch = Launch{Filling: f, Pool: p, Where: where, Blocks: ln.Blocks[:0], Waits: ln.Waits[:0]}
+		ln.Launch = Launch{Filling: f, Pool: p, Group: g, Where: where, Blocks: ln.Blocks[:0], Waits: ln.Waits[:0]}
 		ln.at = ln.at[:0]
 		l.ids = append(l.ids, k)
 	}

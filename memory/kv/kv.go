@@ -41,6 +41,11 @@ func (b Block) Expand(ratio int) (KernelBlock, error) {
 // PoolID names a pool of blocks; the blocks of a pool are recycled together.
 type PoolID uint16
 
+// Group names a set of layers that share a block table. A group draws its
+// blocks from one pool; groups are counted over all pools of a gate, in the
+// order of the pools.
+type Group uint16
+
 // Generation counts the tenancies of one block. Generation 0 is no tenancy.
 type Generation uint32
 

@@ -53,8 +53,8 @@ func TestStampsCatchCorruption(t *testing.T) {
 	m := machine(t, small)
 	for _, mode := range []loadgate.Mode{
 		core.Ungated,
-		{Place: core.DryWet, Wait: core.AtOnce},
-		{Place: core.GateStream, Wait: core.AtOnce, Coverage: core.SkipCovered},
+		{Place: core.IdleBusy, Wait: core.AtOnce},
+		{Place: core.GateStream, Wait: core.AtOnce, Coverage: core.ZeroUncovered},
 	} {
 		r, err := m.Round(bg, mode, 300*time.Millisecond)
 		require.NoError(t, err)

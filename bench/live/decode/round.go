@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,7 @@ type round struct {
 	*Machine
 	meter
 	gate    *loadgate.Gate
-	pool    *memory.Pool
+	pool    loadgate.Pool
 	feeder  *feeder
 	rand    *rand.Rand
 	loading []*request
@@ -85,12 +86,12 @@ func (m *Machine) Round(ctx context.Context, mode loadgate.Mode, d time.Duration
 	}()
 	r.feeder = newFeeder(ctx, m)
 	m.wall.Go("watchdog", func() { r.watch(ctx, cancel) })
-	r.gate, err = loadgate.New(m.reg, m.set, loadgate.Options{Mode: mode, Compute: m.compute, Agent: m.nic.Agent,
+	r.gate, err = loadgate.New(m.reg, m.set, loadgate.Options{Mode: mode, Log: slog.New(slog.DiscardHandler), Compute: m.compute, Agent: m.nic.Agent,
 		Pools: []loadgate.PoolOptions{{Name: "kv", Table: m.table, NeedsZero: true}}, Listener: r.listener()})
 	if err != nil {
 		return res, err
 	}
-	if r.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: m.cfg.Blocks(), Reclaimer: r.gate.Reclaimer(0)}); err != nil {
+	if r.pool, err = r.gate.Pool(0); err != nil {
 		return res, err
 	}
 	r.latest = m.wall.Now() + d/2

@@ -68,7 +68,7 @@ func TestPromises(t *testing.T) {
 				c := short(t)
 				c.Seed, c.Defer = seed, []Deferral{DeferAuto, DeferOff, DeferOn}[seed]
 				r := run(t, c, mode)
-				bad := mode == core.Ungated || mode == core.SkipCoveredInLine && c.Defer == DeferOff
+				bad := mode == core.Ungated || mode == core.SkipCovered && c.Defer == DeferOff
 				require.Equal(t, bad, r.CorruptedBlocks > 0, "seed %d, defer %v: %+v", seed, c.Defer, r)
 				require.Equal(t, bad, r.CorruptedRequests > 0)
 				require.GreaterOrEqual(t, r.CorruptedBlocks, r.CorruptedRequests)
@@ -77,14 +77,14 @@ func TestPromises(t *testing.T) {
 				}
 				waits := mode.Wait == core.HostDevice || mode.Wait == core.HostBlocks
 				require.Equal(t, waits, r.HostBlocked > 0, "%+v", r)
-				holds := mode.Wait == core.StepOrder || mode.Wait == core.OwnBlocks && mode.Coverage == core.AllNew
+				holds := mode.Wait == core.StepOrder || mode.Wait == core.OwnBlocks && mode.Coverage == core.ZeroAll
 				if holds || !mode.Gated() || waits {
 					require.Equal(t, holds, r.HeldShare > 0, "%+v", r)
 				}
 				require.Equal(t, r.HeldShare > 0, r.HoldP99 > 0)
 				require.Positive(t, r.PTXLaunches)
 				require.GreaterOrEqual(t, r.ReusedBlocks, 3.0)
-				if mode.Coverage == core.AllNew {
+				if mode.Coverage == core.ZeroAll {
 					require.GreaterOrEqual(t, r.ZeroedBytes, r.LoadedBytes)
 				} else {
 					require.Less(t, r.ZeroedBytes, r.LoadedBytes/4)
@@ -146,8 +146,8 @@ func TestReplays(t *testing.T) {
 // when they are a gate in name only: the check finds what they corrupt.
 func TestCheckFindsWhatAGateInNameCorrupts(t *testing.T) {
 	for _, mode := range []loadgate.Mode{
-		{Place: core.DryWet, Wait: core.AtOnce},
-		{Place: core.GateStream, Wait: core.AtOnce, Coverage: core.SkipCovered},
+		{Place: core.IdleBusy, Wait: core.AtOnce},
+		{Place: core.GateStream, Wait: core.AtOnce, Coverage: core.ZeroUncovered},
 	} {
 		c := short(t)
 		c.Defer = DeferOff
@@ -161,7 +161,7 @@ func TestLateRequests(t *testing.T) {
 	for _, late := range []float64{0, 0.2} {
 		c := short(t)
 		c.Late = late
-		shipped, gated := run(t, c, core.SkipCoveredInLine), run(t, c, core.PerBlockSkip)
+		shipped, gated := run(t, c, core.SkipCovered), run(t, c, core.PerBlockSkipCovered)
 		require.Equal(t, late > 0, shipped.CorruptedBlocks > 0, "%+v", shipped)
 		require.Equal(t, late > 0, shipped.Late > 0)
 		require.Equal(t, shipped.Late, gated.Late)
@@ -330,7 +330,7 @@ func TestDeferral(t *testing.T) {
 	_, err := ParseDeferral("never")
 	require.ErrorIs(t, err, ErrConfig)
 	for _, m := range core.Modes() {
-		want := m == core.Ungated || m == core.SkipCoveredInLine || m == core.StepFIFO
+		want := m == core.Ungated || m == core.SkipCovered || m == core.StepFIFO
 		require.Equal(t, want, DeferAuto.in(m), m)
 	}
 }

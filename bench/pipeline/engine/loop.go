@@ -230,7 +230,7 @@ func (e *engine) handOver(fresh []*sequence) error {
 			continue
 		}
 		if s.cancel {
-			if e.mode.Coverage == core.SkipCovered {
+			if e.mode.Coverage == core.ZeroUncovered {
 				if err := e.zero(s.load.blocks, false); err != nil {
 					return err
 				}

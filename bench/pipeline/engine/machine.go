@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"time"
 
@@ -31,7 +32,7 @@ type machine struct {
 	agent   nixl.Agent
 	peer    nixl.Peer
 	gate    *loadgate.Gate
-	pool    *memory.Pool
+	pool    loadgate.Pool
 	cache   *cache
 	ledger  *ledger
 	prefill *prefill
@@ -76,12 +77,12 @@ func (e *engine) build(mode loadgate.Mode) (err error) {
 	if err := e.connect(); err != nil {
 		return err
 	}
-	if e.gate, err = loadgate.New(e.reg, e.set, loadgate.Options{Mode: mode, Compute: e.compute, Agent: e.agent,
+	if e.gate, err = loadgate.New(e.reg, e.set, loadgate.Options{Mode: mode, Log: slog.New(slog.DiscardHandler), Compute: e.compute, Agent: e.agent,
 		Pools:    []loadgate.PoolOptions{{Name: "kv", Table: e.cache.table(), NeedsZero: c.Zero}},
 		Listener: loadgate.Listener{Launched: e.zeroing.told, Left: e.left}}); err != nil {
 		return err
 	}
-	if e.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: blocks, Reclaimer: e.gate.Reclaimer(0)}); err != nil {
+	if e.pool, err = e.gate.Pool(0); err != nil {
 		return err
 	}
 	return e.makeModels()

@@ -133,16 +133,16 @@ func TestZeroingMeetsItsKernels(t *testing.T) {
 	l.writes(c)
 	told := func(w core.Where, b ...kv.Block) { z.told(loadgate.LaunchInfo{Where: w, Blocks: b}) }
 	saw := func(w core.Where) { z.saw(sim.Ran{Stream: streams[w], What: "zero_blocks_56"}) }
-	told(core.OnDry, 1)
-	told(core.OnDry, 2)
-	saw(core.OnDry)
+	told(core.OnIdle, 1)
+	told(core.OnIdle, 2)
+	saw(core.OnIdle)
 	require.Zero(t, l.strays)
-	require.ErrorContains(t, z.check(), "gate dry 1 launches")
-	saw(core.OnDry)
+	require.ErrorContains(t, z.check(), "gate idle 1 launches")
+	saw(core.OnIdle)
 	require.Equal(t, 1, l.strays)
-	saw(core.OnWet)
+	saw(core.OnBusy)
 	require.Error(t, z.check())
-	told(core.OnWet, 2)
+	told(core.OnBusy, 2)
 	require.Equal(t, 2, l.strays)
 	require.NoError(t, z.check())
 	told(core.OnCompute, make([]kv.Block, idsPerKernel+1)...)
@@ -190,7 +190,7 @@ func TestMeterIdle(t *testing.T) {
 	require.Len(t, m.stepTimes(), 5)
 	require.InDelta(t, 0.5, m.idleShare(span{0, 100 * us}), 1e-9)
 	require.Zero(t, m.idleShare(span{5, 5}))
-	m.ran(sim.Ran{Stream: "gate dry", Begun: 0, Ended: time.Hour})
+	m.ran(sim.Ran{Stream: "gate idle", Begun: 0, Ended: time.Hour})
 	require.Equal(t, 1000*us, m.lastEnd)
 }
 

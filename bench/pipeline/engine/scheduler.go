@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kvgate/kvgate/memory"
+	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
@@ -68,7 +68,7 @@ func (e *engine) admit() ([]*sequence, error) {
 	var fresh []*sequence
 	for len(e.waiting) > 0 {
 		s, err := e.place(e.waiting[0])
-		if errors.Is(err, memory.ErrFull) {
+		if errors.Is(err, loadgate.ErrFull) {
 			if e.full == 0 {
 				e.full = e.clk.Now()
 			}
@@ -244,10 +244,10 @@ func (e *engine) extend(s *sequence) (ts []kv.Tenancy, err error) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, memory.ErrFull) {
+		if !errors.Is(err, loadgate.ErrFull) {
 			return nil, err
 		}
-		if len(e.deferred) > 0 || e.pool.Counters().Retired > 0 {
+		if len(e.deferred) > 0 || e.pool.Counters().Quarantined > 0 {
 			return nil, nil
 		}
 		youngest := e.running[len(e.running)-1]

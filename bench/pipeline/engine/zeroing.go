@@ -30,7 +30,7 @@ const (
 )
 
 // streams are the names of the streams by where the gate launches.
-var streams = [3]string{core.OnCompute: computeName, core.OnDry: "gate dry", core.OnWet: "gate wet"}
+var streams = [3]string{core.OnCompute: computeName, core.OnIdle: "gate idle", core.OnBusy: "gate busy"}
 
 // told takes in a launch.
 func (z *zeroing) told(i loadgate.LaunchInfo) {

@@ -10,7 +10,6 @@ import (
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
-	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
@@ -27,7 +26,7 @@ type engine struct {
 	base    cuda.DevicePtr
 	table   layout.Table
 	gate    *loadgate.Gate
-	pool    *memory.Pool
+	pool    loadgate.Pool
 	nic     *nic
 }
 
@@ -66,7 +65,7 @@ func newEngine(dev cuda.Device, blocks int, zero bool) (e *engine, err error) {
 	if err != nil {
 		return e, err
 	}
-	e.pool, err = memory.NewPool(memory.PoolOptions{Name: "kv", Blocks: blocks, Reclaimer: e.gate.Reclaimer(0)})
+	e.pool, err = e.gate.Pool(0)
 	return e, err
 }
 
