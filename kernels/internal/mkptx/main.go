@@ -1,9 +1,9 @@
 // Command mkptx compiles the CUDA sources of package kernels to PTX with NVRTC.
 //
-//	mkptx -nvrtc libnvrtc.so.11.2 -out DIR zero_blocks.cu ...
+//	mkptx -nvrtc libnvrtc.so.11.2 -out DIR [-define NAME=VALUE] zero_blocks.cu ...
 //
 // It writes NAME.ptx into DIR for each NAME.cu. The .cuh files beside a source
-// are its headers. The output depends on the sources and the compiler alone:
+// are its headers. A warning is an error. The output depends on the sources and the compiler alone:
 // the compiler's own header is replaced, and any other release of NVRTC than
 // the pinned one is refused.
 package main
@@ -16,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/kvgate/kvgate/cuda/nvrtc"
 )
 
 const (
@@ -25,26 +27,33 @@ const (
 )
 
 func main() {
-	nvrtc := flag.String("nvrtc", "", "path of libnvrtc.so of CUDA "+release)
+	library := flag.String("nvrtc", "", "path of libnvrtc.so of CUDA "+release)
 	out := flag.String("out", ".", "folder for the PTX")
+	define := flag.String("define", "", "a macro, as NAME=VALUE")
 	flag.Parse()
-	if err := run(*nvrtc, *out, flag.Args()); err != nil {
+	if err := run(*library, *out, *define, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mkptx:", err)
 		os.Exit(1)
 	}
 }
 
-func run(nvrtc, out string, sources []string) error {
+func run(library, out, define string, sources []string) error {
 	if len(sources) == 0 {
 		return errors.New("no sources given")
 	}
-	c, err := openCompiler(nvrtc)
+	if library == "" {
+		return errors.New("no -nvrtc given: ./build.sh deps fetches the wheel that has it")
+	}
+	c, err := nvrtc.Open(library)
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
+	if major, minor := c.Version(); fmt.Sprintf("%d.%d", major, minor) != release {
+		return fmt.Errorf("%s is NVRTC %d.%d; the committed PTX is made with %s", c.Path(), major, minor, release)
+	}
 	for _, path := range sources {
-		ptx, err := compileFile(c, path)
+		ptx, err := compileFile(c, path, define)
 		if err != nil {
 			return err
 		}
@@ -56,11 +65,7 @@ func run(nvrtc, out string, sources []string) error {
 	return nil
 }
 
-type source struct {
-	name, text string
-}
-
-func compileFile(c *compiler, path string) ([]byte, error) {
+func compileFile(c *nvrtc.Library, path, define string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -69,20 +74,30 @@ func compileFile(c *compiler, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var headers []source
+	p := nvrtc.Program{Name: filepath.Base(path), Text: string(text), Headers: map[string]string{},
+		Options: []string{"--gpu-architecture=" + target, "--std=c++17"}}
 	for _, n := range names {
 		h, err := os.ReadFile(n)
 		if err != nil {
 			return nil, err
 		}
-		headers = append(headers, source{filepath.Base(n), string(h)})
+		p.Headers[filepath.Base(n)] = string(h)
 	}
-	src := source{filepath.Base(path), string(text)}
-	ptx, err := c.compile(src, headers, []string{"--gpu-architecture=" + target, "--std=c++17"})
+	if define != "" {
+		p.Options = append(p.Options, "-D"+define)
+	}
+	o, err := c.Compile(p)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return normalise(src.name, ptx)
+	if o.Log != "" {
+		return nil, fmt.Errorf("%s: the compiler warns:\n%s", path, o.Log)
+	}
+	what := p.Name
+	if define != "" {
+		what += ", " + define + ","
+	}
+	return normalise(what, o.PTX)
 }
 
 // normalise puts a header of our own in the place of the compiler's, which

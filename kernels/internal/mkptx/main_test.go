@@ -27,9 +27,9 @@ func TestRunNamesWhatIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	src := filepath.Join(dir, "k.cu")
 	require.NoError(t, os.WriteFile(src, []byte("extern \"C\" __global__ void k() {}\n"), 0o644))
-	require.ErrorContains(t, run("libnvrtc.so", dir, nil), "no sources")
+	require.ErrorContains(t, run("libnvrtc.so", dir, "", nil), "no sources")
 	for _, lib := range []string{"", "libkvgate-not-there.so"} {
-		require.Error(t, run(lib, dir, []string{src}))
+		require.Error(t, run(lib, dir, "", []string{src}))
 	}
 	_, err := os.Stat(filepath.Join(dir, "k.ptx"))
 	require.ErrorIs(t, err, os.ErrNotExist)
