@@ -31,16 +31,41 @@ func goParams(v reflect.Type, base uintptr) []string {
 }
 
 func TestArgumentsMatchThePTX(t *testing.T) {
+	own := [variantEnd]reflect.Type{reflect.TypeFor[ownArgs[memoryArgs]](), reflect.TypeFor[ownArgs[few]](),
+		reflect.TypeFor[ownArgs[many]]()}
 	types := [kernelEnd][variantEnd]reflect.Type{
 		zeroBlocks: {reflect.TypeFor[zeroArgs[memoryArgs]](), reflect.TypeFor[zeroArgs[few]](),
 			reflect.TypeFor[zeroArgs[many]]()},
-		resetState: {reflect.TypeFor[resetArgs[memoryArgs]](), reflect.TypeFor[resetArgs[few]](),
-			reflect.TypeFor[resetArgs[many]]()},
-		checksumBlocks: {reflect.TypeFor[checksumArgs[memoryArgs]](), reflect.TypeFor[checksumArgs[few]](),
-			reflect.TypeFor[checksumArgs[many]]()},
+		fillBlocks: own, resetState: own, checksumBlocks: own,
+		copyBlocks: {reflect.TypeFor[copyArgs[memoryArgs]](), reflect.TypeFor[copyArgs[fewCopies]](),
+			reflect.TypeFor[copyArgs[manyCopies]]()},
+		// A step is one parameter, or its address.
+		prepareStep: {reflect.TypeFor[struct{ At cuda.DevicePtr }](), reflect.TypeFor[struct{ Step [1016]byte }](),
+			reflect.TypeFor[struct{ Step [4096]byte }]()},
 	}
+	for _, v := range Variants() {
+		t.Run(v.String(), func(t *testing.T) { checkArguments(t, v, types) })
+	}
+	require.EqualValues(t, 32, reflect.TypeFor[tile]().Size())
+}
+
+// What a step has in its one parameter is laid out as the PTX reads it: the
+// sections' fields are loaded from these places.
+func TestStepMatchesTheSource(t *testing.T) {
+	require.EqualValues(t, 72, reflect.TypeFor[section]().Size())
+	require.EqualValues(t, 584, reflect.TypeFor[stepHead]().Size())
+	require.EqualValues(t, 1016, reflect.TypeFor[stepArgs[fewSteps]]().Size())
+	require.EqualValues(t, 4096, reflect.TypeFor[stepArgs[manySteps]]().Size())
+	require.Equal(t, []string{"8 bytes at 0", "8 bytes at 8", "4 bytes at 16", "4 bytes at 20", "8 bytes at 24",
+		"8 bytes at 32", "4 bytes at 40", "4 bytes at 44", "8 bytes at 48", "4 bytes at 56", "4 bytes at 60",
+		"4 bytes at 64", "4 bytes at 68"}, goParams(reflect.TypeFor[section](), 0))
+}
+
+func checkArguments(t *testing.T, v Variant, types [kernelEnd][variantEnd]reflect.Type) {
 	for k, img := range images {
-		m, err := ptx.Parse(img.file, img.ptx)
+		text, err := v.image(kernel(k), nil)
+		require.NoError(t, err)
+		m, err := ptx.Parse(img.name, text)
 		require.NoError(t, err)
 		require.Equal(t, "7.8", m.Version)
 		require.Equal(t, "sm_70", m.Target)
@@ -59,12 +84,13 @@ func TestArgumentsMatchThePTX(t *testing.T) {
 			require.EqualValues(t, blockThreads, kern.MaxThreads(), entry)
 		}
 	}
-	require.EqualValues(t, 32, reflect.TypeFor[tile]().Size())
 }
 
 // Warps of several thread blocks add to one sum. The simulator runs them one
 // after the other and would not notice an addition that is not atomic.
 func TestSumsAreAddedAtomically(t *testing.T) {
+	checksumPTX, err := Variant{}.image(checksumBlocks, nil)
+	require.NoError(t, err)
 	require.Equal(t, int(variantEnd), bytes.Count(checksumPTX, []byte("atom.global.add.u64")))
 	require.Zero(t, bytes.Count(checksumPTX, []byte("st.global")))
 }

@@ -52,15 +52,15 @@ __device__ inline u64 sumTile(const char *p, u32 bytes, u64 offset) {
     return sum;
 }
 
-__device__ inline void checksum(const char *origin, const Tile *__restrict__ tiles, u32 tileCount, u32 first,
-                                u32 span, u32 count, u64 *sums, const int *__restrict__ ids) {
+__device__ inline void checksum(const char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span,
+                                u32 count, u64 *sums, const int *__restrict__ ids) {
 #pragma unroll 1
     for (Cursor c(tileCount); c.position < count; c.next()) {
+        const Tile t = loadTile(tiles, c.tile);
         const int id = ids[c.position];
         if ((u32)id - first >= span)
             continue;
-        const Tile t = tiles[c.tile];
-        u64 sum = sumTile(origin + t.start + (u64)(u32)id * t.stride, t.bytes, t.offset);
+        u64 sum = sumTile(origin + t.start + (u64)(u32)id * t.stride, t.bytes(), t.offset);
         for (u32 d = 16; d > 0; d >>= 1)
             sum += __shfl_down_sync(0xffffffff, sum, d);
         if ((threadIdx.x & 31) == 0)

@@ -249,23 +249,7 @@ func TestChecksumTellsBlocksApart(t *testing.T) {
 func TestAgainstPlainTwins(t *testing.T) {
 	r := newRig(t, 16<<10)
 	rapid.Check(t, func(t *rapid.T) {
-		l := layout.Table{Blocks: rapid.IntRange(1, 6).Draw(t, "blocks"), RealNull: rapid.Bool().Draw(t, "real null")}
-		at := r.arena + rapid.Uint64Range(0, 300).Draw(t, "start")
-		if rapid.Bool().Draw(t, "block outermost") {
-			stride := rapid.Uint64Range(20, 2000).Draw(t, "stride")
-			for range rapid.IntRange(1, 4).Draw(t, "segments") {
-				off := rapid.Uint64Range(0, stride-1).Draw(t, "offset")
-				l.Segments = append(l.Segments, layout.Segment{Base: at + off, Stride: stride,
-					Page: rapid.Uint64Range(1, stride-off).Draw(t, "page")})
-			}
-		} else {
-			for range rapid.IntRange(1, 4).Draw(t, "segments") {
-				stride := rapid.Uint64Range(1, 600).Draw(t, "stride")
-				l.Segments = append(l.Segments, layout.Segment{Base: at, Stride: stride,
-					Page: rapid.Uint64Range(1, stride).Draw(t, "page")})
-				at += stride*uint64(l.Blocks) + rapid.Uint64Range(0, 40).Draw(t, "gap")
-			}
-		}
+		l := drawTable(t, r.arena)
 		ids := rapid.SliceOfN(rapid.Int32Range(-2, 8), 1, 70).Draw(t, "ids")
 		blocks := make([]kv.Block, len(ids))
 		for i, id := range ids {
@@ -274,4 +258,27 @@ func TestAgainstPlainTwins(t *testing.T) {
 		r.set.sms = rapid.IntRange(1, 5).Draw(t, "SMs")
 		r.check(t, l, 128<<rapid.IntRange(0, 4).Draw(t, "tile"), blocks, rapid.Bool().Draw(t, "in memory"))
 	})
+}
+
+// drawTable draws a table of at most 6 blocks in the first 16 KiB of an arena: layers
+// one after the other, or blocks that hold all layers, whose pages may share bytes.
+func drawTable(t *rapid.T, arena uint64) layout.Table {
+	l := layout.Table{Blocks: rapid.IntRange(1, 6).Draw(t, "blocks"), RealNull: rapid.Bool().Draw(t, "real null")}
+	at := arena + rapid.Uint64Range(0, 300).Draw(t, "start")
+	if rapid.Bool().Draw(t, "block outermost") {
+		stride := rapid.Uint64Range(20, 2000).Draw(t, "stride")
+		for range rapid.IntRange(1, 4).Draw(t, "segments") {
+			off := rapid.Uint64Range(0, stride-1).Draw(t, "offset")
+			l.Segments = append(l.Segments, layout.Segment{Base: at + off, Stride: stride,
+				Page: rapid.Uint64Range(1, stride-off).Draw(t, "page")})
+		}
+	} else {
+		for range rapid.IntRange(1, 4).Draw(t, "segments") {
+			stride := rapid.Uint64Range(1, 600).Draw(t, "stride")
+			l.Segments = append(l.Segments, layout.Segment{Base: at, Stride: stride,
+				Page: rapid.Uint64Range(1, stride).Draw(t, "page")})
+			at += stride*uint64(l.Blocks) + rapid.Uint64Range(0, 40).Draw(t, "gap")
+		}
+	}
+	return l
 }

@@ -42,7 +42,7 @@ func checkGeometry(t require.TestingT, g cuda.Geometry) {
 }
 
 func checkWalk(t require.TestingT, count, tiles uint32, sms int) {
-	g := geometry(uint64(count)*uint64(tiles), sms)
+	g := geometry(uint64(count)*uint64(tiles), sms, blocksPerSM)
 	checkGeometry(t, g)
 	seen := make([]uint8, uint64(count)*uint64(tiles))
 	perWarp := make([]int, g.Grid[0]*warpsPerBlock)
@@ -80,18 +80,18 @@ func TestGeometryVisitsEachItemOnce(t *testing.T) {
 func TestGeometryStaysWithinLaunchLimits(t *testing.T) {
 	for _, sms := range []int{0, 1, 132, 148, 10000} {
 		for _, items := range []uint64{1, 2, 131, 132, 133, 1 << 31, math.MaxInt32 * (1 << 30)} {
-			g := geometry(items, sms)
+			g := geometry(items, sms, blocksPerSM)
 			checkGeometry(t, g)
 			require.LessOrEqual(t, uint64(g.Grid[0]), items)
 		}
 	}
-	require.EqualValues(t, 132, geometry(1056, 132).Grid[0], "few items: one thread block an SM")
-	require.EqualValues(t, 1056, geometry(1<<40, 132).Grid[0], "many items: every SM full")
+	require.EqualValues(t, 132, geometry(1056, 132, blocksPerSM).Grid[0], "few items: one thread block an SM")
+	require.EqualValues(t, 1056, geometry(1<<40, 132, blocksPerSM).Grid[0], "many items: every SM full")
 }
 
 // A step of the cursor must not wrap: places and tiles are 32-bit.
 func TestCursorArithmeticFits(t *testing.T) {
-	step := uint64(geometry(math.MaxUint64, 100_000).Grid[0]) * warpsPerBlock
+	step := uint64(geometry(math.MaxUint64, maxSMs, maxBlocksPerSM).Grid[0]) * warpsPerBlock
 	require.Less(t, uint64(math.MaxInt32)+step+1, uint64(math.MaxUint32))
 	require.Less(t, uint64(maxLaunchTiles)*2, uint64(math.MaxUint32))
 }
@@ -131,7 +131,7 @@ func TestTilesCoverEachPageOnce(t *testing.T) {
 	}
 	for _, n := range []int{1, 7, 300, 65535, 65536, 65537} {
 		table := mixed(n)
-		checkTiles(t, table, tileSize(table))
+		checkTiles(t, table, tileSize(table, tileBytes))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		table := &layout.Table{Blocks: 1}
@@ -152,7 +152,7 @@ func TestTileSizeGrowsWithTheBlock(t *testing.T) {
 		{1 << 50, maxTileBytes},
 	} {
 		table := &layout.Table{Blocks: 1, Segments: []layout.Segment{{Base: 4096, Page: c.page}}}
-		require.Equal(t, c.size, tileSize(table), fmt.Sprintf("page of %d bytes", c.page))
+		require.Equal(t, c.size, tileSize(table, tileBytes), fmt.Sprintf("page of %d bytes", c.page))
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
-// List is a list of block ids in memory that the device can read: 32-bit ids,
-// as [kv.Block] has them. Pinned host memory does; device memory is faster for
+// List is a list of block ids, or of pairs, in memory that the device can read:
+// 32-bit ids, as [kv.Block] has them, or a [Pair] each. Pinned host memory does; device memory is faster for
 // lists that many tiles read.
 type List struct {
 	IDs cuda.DevicePtr // a multiple of 4
-	// Max is the number of ids; with a Count it is the most that are used,
+	// Max is the number of ids or pairs; with a Count it is the most that are used,
 	// whatever Count says, and what the launch is sized for.
 	Max int
 	// Count is the address of the length as a 32-bit word, read when the kernel
@@ -36,6 +36,31 @@ func (s *Set) ZeroBlocksAt(b *cuda.Batch, stream cuda.Stream, t *Table, ids List
 	return s.launchAt(b, stream, zeroBlocks, t, 0, ids)
 }
 
+// FillBlocks adds a fill of the listed blocks' pages with word, from the first byte
+// of each page on and lowest byte first. Ids travel as with [Set.ZeroBlocks].
+func (s *Set) FillBlocks(b *cuda.Batch, stream cuda.Stream, t *Table, ids []kv.Block, word uint32) error {
+	if err := t.checkFill(word); err != nil {
+		return err
+	}
+	return s.launch(b, stream, fillBlocks, t, uint64(word), ids)
+}
+
+// FillBlocksAt is [Set.FillBlocks] for ids in memory, in a single launch.
+func (s *Set) FillBlocksAt(b *cuda.Batch, stream cuda.Stream, t *Table, ids List, word uint32) error {
+	if err := t.checkFill(word); err != nil {
+		return err
+	}
+	return s.launchAt(b, stream, fillBlocks, t, uint64(word), ids)
+}
+
+// checkFill refuses a word that would give a byte two values in one launch.
+func (t *Table) checkFill(word uint32) error {
+	if t != nil && t.overlap && word != word&0xff*0x01010101 {
+		return fmt.Errorf("kernels: pool %d: fill with %#x: pages of a block share bytes: %w", t.layout.Pool, word, cuda.ErrInvalidValue)
+	}
+	return nil
+}
+
 // ResetState adds the reset of the listed rows to row, which is all regions of
 // one row end to end in the order of t's segments; 0 resets to zeros. Row must
 // stay as it is until the launch has run, and must not be one of the rows. It
@@ -45,7 +70,7 @@ func (s *Set) ResetState(b *cuda.Batch, stream cuda.Stream, t *Table, ids []kv.B
 	if err := t.checkRow(row); err != nil {
 		return err
 	}
-	return s.launch(b, stream, resetState, t, row, ids)
+	return s.launch(b, stream, resetState, t, uint64(row), ids)
 }
 
 // ResetStateAt is [Set.ResetState] for ids in memory, in a single launch.
@@ -53,7 +78,7 @@ func (s *Set) ResetStateAt(b *cuda.Batch, stream cuda.Stream, t *Table, ids List
 	if err := t.checkRow(row); err != nil {
 		return err
 	}
-	return s.launchAt(b, stream, resetState, t, row, ids)
+	return s.launchAt(b, stream, resetState, t, uint64(row), ids)
 }
 
 // checkRow refuses a row that would give a byte two values in one launch.
@@ -72,7 +97,7 @@ func (s *Set) ChecksumBlocks(b *cuda.Batch, stream cuda.Stream, t *Table, ids []
 		return err
 	}
 	b.Fill32(stream, sums, 0, 2*uint64(len(ids)))
-	return s.launch(b, stream, checksumBlocks, t, sums, ids)
+	return s.launch(b, stream, checksumBlocks, t, uint64(sums), ids)
 }
 
 // ChecksumBlocksAt is [Set.ChecksumBlocks] for ids in memory, in a single
@@ -85,7 +110,7 @@ func (s *Set) ChecksumBlocksAt(b *cuda.Batch, stream cuda.Stream, t *Table, ids 
 		return err
 	}
 	b.Fill32(stream, sums, 0, 2*uint64(ids.Max))
-	return s.launchAt(b, stream, checksumBlocks, t, sums, ids)
+	return s.launchAt(b, stream, checksumBlocks, t, uint64(sums), ids)
 }
 
 func (s *Set) checkSums(t *Table, sums cuda.DevicePtr) error {
@@ -117,9 +142,9 @@ func (l List) check() error {
 	return nil
 }
 
-// launch adds one launch for each 1,012 ids. at is the kernel's own argument:
-// the row of a reset, the sums of a checksum.
-func (s *Set) launch(b *cuda.Batch, stream cuda.Stream, k kernel, t *Table, at cuda.DevicePtr, ids []kv.Block) error {
+// launch adds one launch for each 1,012 ids. own is the kernel's own argument: see
+// ownArgs.
+func (s *Set) launch(b *cuda.Batch, stream cuda.Stream, k kernel, t *Table, own uint64, ids []kv.Block) error {
 	if err := s.check(t); err != nil || t.resting {
 		return err
 	}
@@ -130,16 +155,16 @@ func (s *Set) launch(b *cuda.Batch, stream cuda.Stream, k kernel, t *Table, at c
 		} else if len(part) > manyIDs {
 			part = part[:manyIDs]
 		}
-		copy(s.add(b, stream, k, v, t, at, uint32(len(part))), idBytes(part))
+		copy(s.add(b, stream, k, v, t, own, uint32(len(part))), idBytes(part))
 		ids = ids[len(part):]
 		if k == checksumBlocks {
-			at += cuda.DevicePtr(8 * len(part))
+			own += uint64(8 * len(part))
 		}
 	}
 	return nil
 }
 
-func (s *Set) launchAt(b *cuda.Batch, stream cuda.Stream, k kernel, t *Table, at cuda.DevicePtr, ids List) error {
+func (s *Set) launchAt(b *cuda.Batch, stream cuda.Stream, k kernel, t *Table, own uint64, ids List) error {
 	if err := s.check(t); err != nil {
 		return err
 	}
@@ -147,19 +172,24 @@ func (s *Set) launchAt(b *cuda.Batch, stream cuda.Stream, k kernel, t *Table, at
 		return err
 	}
 	m := memoryArgs{IDs: ids.IDs, Count: ids.Count}
-	copy(s.add(b, stream, k, inMemory, t, at, uint32(ids.Max)), bytesOf(&m))
+	copy(s.add(b, stream, k, inMemory, t, own, uint32(ids.Max)), bytesOf(&m))
 	return nil
 }
 
 // add adds a launch and returns the place of the arguments that end with the
 // ids.
-func (s *Set) add(b *cuda.Batch, stream cuda.Stream, k kernel, v variant, t *Table, at cuda.DevicePtr, count uint32) []byte {
-	g := geometry(uint64(count)*uint64(t.count), s.sms)
-	args := b.Launch(stream, s.functions[k][v], g, images[k].size[v])
+func (s *Set) add(b *cuda.Batch, stream cuda.Stream, k kernel, v variant, t *Table, own uint64, count uint32) []byte {
+	args := s.launchItems(b, stream, k, v, uint64(count)*uint64(t.count))
 	head := headArgs{Origin: t.origin, Tiles: t.tiles, TileCount: t.count, First: t.first, Span: t.span, Count: count}
 	n := copy(args, bytesOf(&head))
 	if k != zeroBlocks {
-		n += copy(args[n:], bytesOf(&at))
+		n += copy(args[n:], bytesOf(&own))
 	}
 	return args[n:]
+}
+
+// launchItems adds a launch for that many work items and returns the place of its
+// arguments.
+func (s *Set) launchItems(b *cuda.Batch, stream cuda.Stream, k kernel, v variant, items uint64) []byte {
+	return b.Launch(stream, s.functions[k][v], geometry(items, s.sms, s.tuning.BlocksPerSM), images[k].size[v])
 }

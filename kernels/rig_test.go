@@ -72,6 +72,9 @@ func (r *rig) read(t testingT, address, n uint64) []byte {
 
 func (r *rig) table(t testingT, l layout.Table, tile uint64) *Table {
 	t.Helper()
+	if tile == 0 {
+		tile = tileBytes
+	}
 	table, err := newTable(r.dev, l, tile)
 	require.NoError(t, err)
 	return table
@@ -92,6 +95,18 @@ func plainZero(l *layout.Table, arena uint64, mem []byte, ids []kv.Block) {
 	for _, id := range ids {
 		if written(l, id) {
 			pages(l, arena, mem, id, func(_ int, p []byte) { clear(p) })
+		}
+	}
+}
+
+func plainFill(l *layout.Table, arena uint64, mem []byte, ids []kv.Block, word uint32) {
+	for _, id := range ids {
+		if written(l, id) {
+			pages(l, arena, mem, id, func(_ int, p []byte) {
+				for i := range p {
+					p[i] = byte(word >> (8 * (i % 4)))
+				}
+			})
 		}
 	}
 }
@@ -130,7 +145,7 @@ func requireSame(t testingT, want, got []byte, what string) {
 	require.Failf(t, "bytes differ", "%s: byte %d is %#x, want %#x", what, i, got[i], want[i])
 }
 
-// check runs all three kernels on a table and compares the whole arena, gaps
+// check runs the kernels for lists of ids on a table and compares the whole arena, gaps
 // and neighbours included, with the plain twins. Lists go into the launch
 // arguments, or into memory behind a count.
 func (r *rig) check(t testingT, l layout.Table, tile uint64, ids []kv.Block, inMemory bool) {
@@ -183,6 +198,21 @@ func (r *rig) check(t testingT, l layout.Table, tile uint64, ids []kv.Block, inM
 	})
 	plainZero(&l, r.arena, mem, ids)
 	requireSame(t, mem, r.read(t, r.arena, r.size), "arena after zeroing")
+
+	word := uint32(0x7FC01234)
+	if table.overlap {
+		require.ErrorIs(t, r.set.FillBlocks(new(cuda.Batch), r.stream, table, ids, word), cuda.ErrInvalidValue)
+		require.ErrorIs(t, r.set.FillBlocksAt(new(cuda.Batch), r.stream, table, list, word), cuda.ErrInvalidValue)
+		word = 0xA7A7A7A7
+	}
+	r.run(t, func(b *cuda.Batch) error {
+		if inMemory {
+			return r.set.FillBlocksAt(b, r.stream, table, list, word)
+		}
+		return r.set.FillBlocks(b, r.stream, table, ids, word)
+	})
+	plainFill(&l, r.arena, mem, ids, word)
+	requireSame(t, mem, r.read(t, r.arena, r.size), "arena after a fill")
 
 	if table.overlap {
 		require.ErrorIs(t, r.set.ResetState(new(cuda.Batch), r.stream, table, ids, rowAt), cuda.ErrInvalidValue)

@@ -2,21 +2,11 @@ package kernels
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"unsafe"
 
 	"github.com/kvgate/kvgate/cuda"
-)
-
-var (
-	//go:embed zero_blocks.ptx
-	zeroPTX []byte
-	//go:embed reset_state.ptx
-	resetPTX []byte
-	//go:embed checksum_blocks.ptx
-	checksumPTX []byte
 )
 
 // kernel is one of the kernels, variant where its ids are.
@@ -27,8 +17,11 @@ type (
 
 const (
 	zeroBlocks kernel = iota
+	fillBlocks
 	resetState
 	checksumBlocks
+	copyBlocks
+	prepareStep
 	kernelEnd
 )
 
@@ -40,55 +33,113 @@ const (
 )
 
 var images = [kernelEnd]struct {
-	file    string
-	ptx     []byte
+	name    string // of the source and the PTX, without an extension
 	entries [variantEnd]string
 	size    [variantEnd]int // of the parameters
 }{
-	zeroBlocks: {"zero_blocks.ptx", zeroPTX,
-		[variantEnd]string{"zero_blocks", "zero_blocks_56", "zero_blocks_1012"},
-		[variantEnd]int{int(unsafe.Sizeof(zeroArgs[memoryArgs]{})), int(unsafe.Sizeof(zeroArgs[few]{})),
-			int(unsafe.Sizeof(zeroArgs[many]{}))}},
-	resetState: {"reset_state.ptx", resetPTX,
-		[variantEnd]string{"reset_state", "reset_state_56", "reset_state_1012"},
-		[variantEnd]int{int(unsafe.Sizeof(resetArgs[memoryArgs]{})), int(unsafe.Sizeof(resetArgs[few]{})),
-			int(unsafe.Sizeof(resetArgs[many]{}))}},
-	checksumBlocks: {"checksum_blocks.ptx", checksumPTX,
-		[variantEnd]string{"checksum_blocks", "checksum_blocks_56", "checksum_blocks_1012"},
-		[variantEnd]int{int(unsafe.Sizeof(checksumArgs[memoryArgs]{})), int(unsafe.Sizeof(checksumArgs[few]{})),
-			int(unsafe.Sizeof(checksumArgs[many]{}))}},
+	zeroBlocks: {"zero_blocks", [variantEnd]string{"zero_blocks", "zero_blocks_56", "zero_blocks_1012"},
+		sizes[zeroArgs[memoryArgs], zeroArgs[few], zeroArgs[many]]()},
+	fillBlocks: {"fill_blocks", [variantEnd]string{"fill_blocks", "fill_blocks_56", "fill_blocks_1012"},
+		sizes[ownArgs[memoryArgs], ownArgs[few], ownArgs[many]]()},
+	resetState: {"reset_state", [variantEnd]string{"reset_state", "reset_state_56", "reset_state_1012"},
+		sizes[ownArgs[memoryArgs], ownArgs[few], ownArgs[many]]()},
+	checksumBlocks: {"checksum_blocks", [variantEnd]string{"checksum_blocks", "checksum_blocks_56", "checksum_blocks_1012"},
+		sizes[ownArgs[memoryArgs], ownArgs[few], ownArgs[many]]()},
+	copyBlocks: {"copy_blocks", [variantEnd]string{"copy_blocks", "copy_blocks_28", "copy_blocks_504"},
+		sizes[copyArgs[memoryArgs], copyArgs[fewCopies], copyArgs[manyCopies]]()},
+	prepareStep: {"prepare_step", [variantEnd]string{"prepare_step", "prepare_step_54", "prepare_step_439"},
+		sizes[cuda.DevicePtr, stepArgs[fewSteps], stepArgs[manySteps]]()},
+}
+
+func sizes[A, B, C any]() [variantEnd]int {
+	var a A
+	var b B
+	var c C
+	return [variantEnd]int{int(unsafe.Sizeof(a)), int(unsafe.Sizeof(b)), int(unsafe.Sizeof(c))}
 }
 
 // Set is the kernels of one device, loaded. It is immutable but for Close, and
 // safe for use by several goroutines.
 type Set struct {
+	*loaded
+	tuning Tuning // with nothing left to a default
+	sms    int    // that launches may have thread blocks for
+}
+
+// loaded is what sets share that differ in their budget of SMs.
+type loaded struct {
 	dev       cuda.Device
-	sms       int
 	modules   []cuda.Module
 	functions [kernelEnd][variantEnd]cuda.Function
+}
+
+// LoadOptions are the options of [LoadWithOptions]. The zero value is what [Load]
+// takes.
+type LoadOptions struct {
+	// Tuning is what bench/tune found for this device: see [ParseTuning]. nil:
+	// [DefaultTuning].
+	Tuning *Tuning
+	// Compile makes PTX, or a cubin, of a program. It is called where the tuning's
+	// variant is not embedded. Package cuda/nvrtc has a compiler.
+	Compile func(Source) ([]byte, error)
 }
 
 // Load loads all kernels into a device and launches each once with an empty
 // list, so that nothing is left to be loaded when a request comes. It waits for
 // those launches on a stream of its own.
-func Load(dev cuda.Device) (*Set, error) {
-	s := &Set{dev: dev, sms: dev.Info().SMs}
-	if err := s.load(); err != nil {
+func Load(dev cuda.Device) (*Set, error) { return LoadWithOptions(dev, LoadOptions{}) }
+
+// LoadWithOptions is [Load] with options. It fails with [ErrOtherDevice] where the
+// tuning is of another kind of device, and with [ErrTuning] where it makes no
+// sense.
+func LoadWithOptions(dev cuda.Device, o LoadOptions) (*Set, error) {
+	s := &Set{loaded: &loaded{dev: dev}, tuning: DefaultTuning()}
+	if t := o.Tuning; t != nil {
+		if err := t.Check(dev.Info()); err != nil {
+			return nil, err
+		}
+		if s.tuning.SMs, s.tuning.Variant = t.SMs, t.Variant.filled(); t.Tile > 0 {
+			s.tuning.Tile = t.Tile
+		}
+		if t.BlocksPerSM > 0 {
+			s.tuning.BlocksPerSM = t.BlocksPerSM
+		}
+	}
+	s.sms = dev.Info().SMs
+	if n := s.tuning.SMs; n > 0 && (s.sms <= 0 || n < s.sms) {
+		s.sms = n
+	}
+	if err := s.load(o.Compile); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *Set) load() error {
+// WithSMs returns the same kernels with another budget: their launches have thread
+// blocks for n SMs at most, or for all where n is 0 or less. See [Tuning]. Both are
+// closed by closing either.
+func (s *Set) WithSMs(n int) *Set {
+	c := *s
+	if c.sms = s.dev.Info().SMs; n > 0 && (c.sms <= 0 || n < c.sms) {
+		c.sms = n
+	}
+	return &c
+}
+
+func (s *Set) load(compile func(Source) ([]byte, error)) error {
 	for k, img := range images {
-		m, err := s.dev.LoadModule(img.ptx)
+		ptx, err := s.tuning.Variant.image(kernel(k), compile)
 		if err != nil {
-			return fmt.Errorf("kernels: load %s: %w", img.file, err)
+			return err
+		}
+		m, err := s.dev.LoadModule(ptx)
+		if err != nil {
+			return fmt.Errorf("kernels: load %s: %w", img.name, err)
 		}
 		s.modules = append(s.modules, m)
 		for v, entry := range img.entries {
 			if s.functions[k][v], err = s.dev.Function(m, entry); err != nil {
-				return fmt.Errorf("kernels: %s: %s: %w", img.file, entry, err)
+				return fmt.Errorf("kernels: %s: %s: %w", img.name, entry, err)
 			}
 		}
 	}
@@ -103,8 +154,16 @@ func (s *Set) warmUp() error {
 	var b cuda.Batch
 	for k := range kernelEnd {
 		for v := range variantEnd {
-			head := headArgs{TileCount: 1}
-			copy(b.Launch(stream, s.functions[k][v], geometry(1, s.sms), images[k].size[v]), bytesOf(&head))
+			args := s.launchItems(&b, stream, k, v, 1)
+			switch k {
+			case prepareStep: // no step, or one of no sections
+			case copyBlocks:
+				head := copyHead{TileCount: 1}
+				copy(args, bytesOf(&head))
+			default:
+				head := headArgs{TileCount: 1}
+				copy(args, bytesOf(&head))
+			}
 		}
 	}
 	err = s.dev.Submit(&b)

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/memory/kv"
@@ -22,6 +23,7 @@ type Table struct {
 	span    uint32 // how many ids from there on are
 	resting bool   // nothing to launch: no segments
 	overlap bool   // pages of one block share bytes
+	uneven  bool   // and lie differently to each other in every block
 	closed  bool
 }
 
@@ -31,9 +33,13 @@ type Table struct {
 //
 // The error wraps [layout.ErrTable] when the table makes no sense or when a
 // segment leaves its allocation, and names segment and block.
-func NewTable(dev cuda.Device, t layout.Table) (*Table, error) { return newTable(dev, t, 0) }
+func NewTable(dev cuda.Device, t layout.Table) (*Table, error) { return newTable(dev, t, tileBytes) }
 
-// newTable is NewTable with tiles of at most size bytes; 0 leaves it to tileSize.
+// NewTable is [NewTable] on the device of s, with tiles of the size that s is tuned
+// to.
+func (s *Set) NewTable(t layout.Table) (*Table, error) { return newTable(s.dev, t, s.tuning.Tile) }
+
+// newTable is NewTable with tiles of size bytes, or more for large blocks.
 func newTable(dev cuda.Device, t layout.Table, size uint64) (*Table, error) {
 	m, err := layout.NewMap(t)
 	if err != nil {
@@ -49,9 +55,8 @@ func newTable(dev cuda.Device, t layout.Table, size uint64) (*Table, error) {
 		k.resting = true
 		return k, nil
 	}
-	if size == 0 {
-		size = tileSize(&t)
-	}
+	k.uneven = k.overlap && slices.ContainsFunc(t.Segments, func(s layout.Segment) bool { return s.Stride != t.Segments[0].Stride })
+	size = tileSize(&t, size)
 	if n := tileCount(&t, size); n > maxLaunchTiles {
 		return nil, fmt.Errorf("kernels: pool %d: blocks of %d bytes make %d tiles, want at most %d: %w",
 			t.Pool, t.Bytes(), n, uint64(maxLaunchTiles), layout.ErrTable)
@@ -111,6 +116,9 @@ func checkAllocations(dev cuda.Device, t *layout.Table) error {
 
 // Layout returns the table as it was given. It must not be changed.
 func (t *Table) Layout() *layout.Table { return &t.layout }
+
+// writes reports whether the kernels write a block of that id.
+func (t *Table) writes(id kv.Block) bool { return uint32(id)-t.first < t.span }
 
 // CheckIDs is [layout.Table.CheckIDs].
 func (t *Table) CheckIDs(ids []kv.Block) error { return t.layout.CheckIDs(ids) }

@@ -14,21 +14,28 @@
 // H100 needs 18 KB in flight per SM (3.35 TB/s over 132 SMs), a B200 38 KB
 // (8 TB/s over 148); 64 warps with a single 512-byte store each have 32 KB, and
 // zeroing issues up to 16 of them a tile before it looks at anything again.
+// Tile size, thread blocks per SM and how many SMs' worth of them are launched
+// come with the launch; how pages are stored is fixed when this is compiled: see
+// pages.cuh.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
 enum : u32 { warpsPerBlock = 8 };
 
-// Part of a page. The tile of block b starts at origin + start + b * stride,
-// where origin is a kernel argument: only from an argument does the compiler
-// know that an address is in global memory. Layout: kernels.tile in Go.
+// An address in global memory. Kernels compute with numbers: from a pointer out of
+// memory the compiler can not tell which space it points to.
+typedef u64 Address;
+
+// Part of a page. The tile of block b starts at origin + start + b * stride.
+// Layout: kernels.tile in Go.
 struct __align__(16) Tile {
     u64 start;
     u64 stride;
     u64 offset; // of its first byte, in the pages of one block laid end to end
-    u32 bytes;
-    u32 reserved;
+    u64 size;
+
+    __device__ u32 bytes() const { return (u32)size; }
 };
 
 // Ids inside the launch arguments.
@@ -42,8 +49,11 @@ struct Cursor {
     u32 position, tile;
     u32 stepPosition, stepTile, tiles;
 
-    __device__ Cursor(u32 tileCount) : tiles(tileCount) {
-        const u32 item = blockIdx.x + (threadIdx.x >> 5) * gridDim.x;
+    // Starts at the item of the warp's own number.
+    __device__ explicit Cursor(u32 tileCount) : Cursor(tileCount, blockIdx.x + (threadIdx.x >> 5) * gridDim.x) {}
+
+    // Starts at an item.
+    __device__ Cursor(u32 tileCount, u32 item) : tiles(tileCount) {
         const u32 step = gridDim.x * warpsPerBlock;
         position = item / tiles;
         tile = item - position * tiles;
@@ -61,30 +71,15 @@ struct Cursor {
     }
 };
 
-// Clears bytes at p with one warp: 16-byte stores, single bytes in front of the
-// first 16-byte boundary and behind the last. The single bytes of a warp go out
-// as one store.
-__device__ inline void clear(char *p, u32 bytes) {
-    const u32 lane = threadIdx.x & 31;
-    const u32 head = min((u32)-(u64)p & 15, bytes);
-    const u32 tail = (bytes - head) & 15;
-    u32 vectors = (bytes - head) >> 4;
-    uint4 *v = (uint4 *)(p + head) + lane;
-    const uint4 zero = make_uint4(0, 0, 0, 0);
-
-    if (lane < head)
-        p[lane] = 0;
-    if (lane < tail)
-        p[bytes - tail + lane] = 0;
-#pragma unroll 1
-    for (; vectors >= 8 * 32; vectors -= 8 * 32, v += 8 * 32) {
-#pragma unroll
-        for (u32 j = 0; j < 8; j++)
-            v[j * 32] = zero;
-    }
-#pragma unroll 1
-    for (u32 k = lane; k < vectors; k += 32, v += 32)
-        *v = zero;
+// A tile of the list. The load is written out so that it stays where it stands,
+// beside the load of the id: the compiler would move it behind the test of the id,
+// and a warp would wait for memory twice.
+__device__ inline Tile loadTile(const Tile *tiles, u32 i) {
+    Tile t;
+    const Address at = __cvta_generic_to_global(tiles + i);
+    asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(t.start), "=l"(t.stride) : "l"(at));
+    asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2+16];" : "=l"(t.offset), "=l"(t.size) : "l"(at));
+    return t;
 }
 
 // The length of a list in memory: what *count says, or max where there is no

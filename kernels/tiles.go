@@ -10,17 +10,16 @@ import (
 // tile is part of a page, as tiles.cuh has it. The tile of block b starts at
 // the table's origin + start + b*stride.
 type tile struct {
-	start    uint64
-	stride   uint64
-	offset   uint64 // of its first byte in the bytes of its block
-	bytes    uint32
-	reserved uint32
+	start  uint64
+	stride uint64
+	offset uint64 // of its first byte in the bytes of its block
+	bytes  uint64
 }
 
 const (
 	// tileBytes: at 8 KiB a lane has 16 stores to do, and reading the tile costs
 	// 0.4 % of what it writes. A block of 2 MiB makes 256 tiles: enough for the
-	// SMs of any GPU so far.
+	// SMs of any GPU so far. A Tuning may say otherwise.
 	tileBytes = 8 << 10
 	// maxTiles keeps a table within 2 MiB, small beside the L2 cache that every
 	// launch reads it from. Tables of larger blocks get larger tiles.
@@ -32,9 +31,8 @@ const (
 	tileAlign = 128
 )
 
-// tileSize returns the size of tiles for a table.
-func tileSize(t *layout.Table) uint64 {
-	size := uint64(tileBytes)
+// tileSize returns the size of tiles for a table: size, or more for large blocks.
+func tileSize(t *layout.Table, size uint64) uint64 {
 	for size < maxTileBytes && tileCount(t, size) > maxTiles {
 		size *= 2
 	}
@@ -67,7 +65,7 @@ func cut(t *layout.Table, origin, size uint64) []tile {
 		for at, n := uint64(0), size-firstCut(s); at < s.Page; n = size {
 			n = min(n, s.Page-at)
 			tiles = append(tiles, tile{
-				start: s.Base - origin + at, stride: s.Stride, offset: offset + at, bytes: uint32(n),
+				start: s.Base - origin + at, stride: s.Stride, offset: offset + at, bytes: n,
 			})
 			at += n
 		}

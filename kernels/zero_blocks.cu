@@ -3,17 +3,18 @@
 //
 // Ids below first or at first + span and beyond are skipped; negative ones are
 // thereby skipped too. Duplicates write the same zeros twice.
-#include "tiles.cuh"
+#include "pages.cuh"
 
-__device__ inline void zero(char *origin, const Tile *__restrict__ tiles, u32 tileCount, u32 first, u32 span,
-                            u32 count, const int *__restrict__ ids) {
+__device__ inline void zero(char *origin, const Tile *tiles, u32 tileCount, u32 first, u32 span, u32 count,
+                            const int *__restrict__ ids) {
+    const Address base = __cvta_generic_to_global(origin);
 #pragma unroll 1
     for (Cursor c(tileCount); c.position < count; c.next()) {
+        const Tile t = loadTile(tiles, c.tile);
         const int id = ids[c.position];
         if ((u32)id - first >= span)
             continue;
-        const Tile t = tiles[c.tile];
-        clear(origin + t.start + (u64)(u32)id * t.stride, t.bytes);
+        fill(base + t.start + (u64)(u32)id * t.stride, t.bytes(), 0);
     }
 }
 

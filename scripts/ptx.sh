@@ -10,18 +10,38 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 folders="kernels bench/live/standin"
+# Other variants of the kernels: a folder in kernels, the macro that makes it what
+# it is, and the kernels that differ by it (kernels/variants.go).
+variant_folders="writeback"
+variant_define() { case $1 in writeback) echo KVG_STREAMING=0 ;; esac; }
+variant_kernels="zero_blocks fill_blocks reset_state copy_blocks prepare_step"
 archs="70 75 80 86 89 90 100 120"
 
 # compile FOLDER OUT
 compile() {
-	local nvrtc
+	local nvrtc define v
 	nvrtc=$(scripts/deps.sh nvrtc)
-	CGO_ENABLED=1 go run ./kernels/internal/mkptx -nvrtc "$nvrtc" -out "$2" "$1"/*.cu
+	v=${1#kernels/}
+	define=$(variant_define "$v")
+	if [ -z "$define" ]; then
+		CGO_ENABLED=1 go run ./kernels/internal/mkptx -nvrtc "$nvrtc" -out "$2" "$1"/*.cu
+		return
+	fi
+	# shellcheck disable=SC2086 # several kernels
+	CGO_ENABLED=1 go run ./kernels/internal/mkptx -nvrtc "$nvrtc" -out "$2" -define "$define" \
+		$(printf 'kernels/%s.cu ' $variant_kernels)
+}
+
+all_folders() {
+	local v
+	echo "$folders"
+	for v in $variant_folders; do echo "kernels/$v"; done
 }
 
 make() {
 	local dir
-	for dir in $folders; do
+	for dir in $(all_folders); do
+		mkdir -p "$dir"
 		compile "$dir" "$dir"
 	done
 }
@@ -31,27 +51,32 @@ check() {
 	ptxas=$(scripts/deps.sh ptxas)
 	tmp=$(mktemp -d)
 	trap 'rm -rf "$tmp"' RETURN
-	for dir in $folders; do
+	for dir in $(all_folders); do
 		rm -f "$tmp"/*
 		compile "$dir" "$tmp"
 		for f in $( (cd "$dir" && ls ./*.ptx; cd "$tmp" && ls ./*.ptx) | sort -u); do
 			f=${f#./}
 			if ! cmp -s "$tmp/$f" "$dir/$f"; then
-				echo "ptx: $dir/$f is not what $dir/${f%.ptx}.cu gives; run ./build.sh ptx" >&2
+				echo "ptx: $dir/$f is not what ${f%.ptx}.cu gives; run ./build.sh ptx" >&2
 				diff -u "$dir/$f" "$tmp/$f" 2>&1 | head -n 20 >&2 || true
 				fail=1
 			fi
 		done
 		for f in "$dir"/*.ptx; do
 			for arch in $archs; do
-				if ! "$ptxas" -arch="sm_$arch" "$f" -o "$tmp/cubin"; then
-					echo "ptx: ptxas refuses $f for sm_$arch" >&2
+				if ! "$ptxas" -v -arch="sm_$arch" "$f" -o "$tmp/cubin" 2>"$tmp/log"; then
+					echo "ptx: ptxas refuses $f for sm_$arch:" >&2
+					cat "$tmp/log" >&2
+					fail=1
+				elif grep 'spill' "$tmp/log" | grep -qv ' 0 bytes spill stores, 0 bytes spill loads'; then
+					echo "ptx: ptxas spills registers of $f for sm_$arch:" >&2
+					grep 'spill' "$tmp/log" >&2
 					fail=1
 				fi
 			done
 		done
 	done
-	[ "$fail" = 0 ] && echo "ptx: committed PTX is current; ptxas takes it for sm_${archs// /, sm_}"
+	[ "$fail" = 0 ] && echo "ptx: committed PTX is current; ptxas takes it, without spills, for sm_${archs// /, sm_}"
 	return "$fail"
 }
 

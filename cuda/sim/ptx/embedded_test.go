@@ -11,7 +11,7 @@ import (
 // TestEmbeddedKernels loads every PTX file that the module embeds for the GPU.
 func TestEmbeddedKernels(t *testing.T) {
 	var files []string
-	for _, folder := range []string{"kernels", "bench/live/standin"} {
+	for _, folder := range []string{"kernels", "kernels/writeback", "bench/live/standin"} {
 		found, err := filepath.Glob("../../../" + folder + "/*.ptx")
 		require.NoError(t, err)
 		require.NotEmpty(t, found, folder)
