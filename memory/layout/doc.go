@@ -31,6 +31,9 @@
 // [Plan.Cover] says which blocks and bytes a range of a request's tokens touches,
 // and what of these blocks it leaves; [Plan.Live] which tokens a group still needs.
 //
+// Two ranks that move blocks between their arenas tell each other a [Description]
+// and compare them field by field.
+//
 // # Pages of a reduced size
 //
 // A pool of a real model does not fit where the simulator runs. [Plan.Scaled]

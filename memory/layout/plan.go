@@ -106,8 +106,9 @@ type Page struct {
 
 // Region is a run of bytes in a page.
 type Region struct {
-	Name     string
-	Off, Len uint64
+	Name string `json:"name"`
+	Off  uint64 `json:"off"`
+	Len  uint64 `json:"len"`
 }
 
 // Padding returns the bytes of the page that its layer never writes.
