@@ -25,6 +25,15 @@ func (b *Batch) WriteWord(s Stream, p DevicePtr, v uint32) {
 // WaitWord makes s wait on the device until the aligned 32-bit word at p has
 // cyclically reached v: until int32(word-v) >= 0. Nothing but a write ends the
 // wait, be it a stream's, the host's through [PinnedBuffer.Word] or a NIC's.
+//
+// A wait takes its hardware queue as well as its stream. A process has 8 of them, or
+// as many as the environment variable CUDA_DEVICE_MAX_CONNECTIONS says when the
+// driver starts, at most 32 (CUDA C++ Programming Guide, "CUDA environment
+// variables"). Streams beyond that share queues, and work of a stream behind the
+// wait in its queue waits with it: if that work would write the word, both wait for
+// ever. So a process that has streams wait for words sets the variable to 32, has
+// no more streams than that on the device, and launches nothing for the first time
+// meanwhile: loading a kernel waits for all streams unless CUDA_MODULE_LOADING=EAGER.
 func (b *Batch) WaitWord(s Stream, p DevicePtr, v uint32) {
 	c := b.add(s, OpWaitWord)
 	c.A, c.B = uint64(p), uint64(v)

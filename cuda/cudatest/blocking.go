@@ -3,7 +3,6 @@ package cudatest
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,18 +32,18 @@ func testSyncEvent(t *testing.T, d cuda.Device, sleep bool) {
 	s, e := x.stream(), x.eventOf(sleep)
 	p, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
-	require.False(t, x.fired(e))
+	x.unfired(e, "the stream is held")
 	release()
-	require.NoError(t, d.SyncEvent(bg, e))
+	require.NoError(t, d.SyncEvent(x.ctx, e))
 	require.True(t, x.fired(e))
 	require.Equal(t, last(), x.read(p+backlogBytes-4, 4))
-	require.NoError(t, d.SyncEvent(bg, e), "and again")
+	require.NoError(t, d.SyncEvent(x.ctx, e), "and again")
 }
 
 func testSyncNeverRecorded(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	for _, sleep := range []bool{false, true} {
-		require.NoError(t, d.SyncEvent(bg, x.eventOf(sleep)))
+		require.NoError(t, d.SyncEvent(x.ctx, x.eventOf(sleep)))
 	}
 }
 
@@ -56,7 +55,7 @@ func testSyncNewest(t *testing.T, d cuda.Device) {
 		x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 		p := x.busy(s)
 		x.submit(func(b *cuda.Batch) { b.Record(s, e) })
-		require.NoError(t, d.SyncEvent(bg, e))
+		require.NoError(t, d.SyncEvent(x.ctx, e))
 		require.Equal(t, last(), x.read(p+backlogBytes-4, 4))
 	}
 }
@@ -68,7 +67,7 @@ func testCancelledSyncEvent(t *testing.T, d cuda.Device) {
 		e := x.eventOf(sleep)
 		_, release := x.held(s)
 		x.submit(func(b *cuda.Batch) { b.Record(s, e) })
-		ctx, cancel := context.WithCancel(bg)
+		ctx, cancel := context.WithCancel(x.ctx)
 		cancel()
 		require.ErrorIs(t, d.SyncEvent(ctx, e), context.Canceled)
 		release()
@@ -82,29 +81,28 @@ func testSyncUnknownEvent(t *testing.T, d cuda.Device) {
 	gone := x.event()
 	require.NoError(t, d.DestroyEvent(gone))
 	for _, e := range []cuda.Event{0, 0xdead, gone} {
-		require.ErrorIs(t, d.SyncEvent(bg, e), cuda.ErrInvalidHandle)
+		require.ErrorIs(t, d.SyncEvent(x.ctx, e), cuda.ErrInvalidHandle)
 	}
 }
 
 func testSyncError(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, f, spin, sleep := x.stream(), x.kernel("fill_index"), x.eventOf(false), x.eventOf(true)
+	_, release := x.held(s)
 	x.submit(func(b *cuda.Batch) {
-		x.backlog(b, s, x.alloc(backlogBytes))
 		fillIndex(b, s, f, 0x1000, 128, 0)
 		b.Record(s, spin)
 		b.Record(s, sleep)
 	})
 	told := make(chan error, 4)
 	for _, wait := range []func() error{
-		func() error { return d.SyncStream(bg, s) }, func() error { return d.SyncEvent(bg, spin) },
-		func() error { return d.SyncEvent(bg, sleep) }, func() error { return d.Sync(bg) },
+		func() error { return d.SyncStream(x.ctx, s) }, func() error { return d.SyncEvent(x.ctx, spin) },
+		func() error { return d.SyncEvent(x.ctx, sleep) }, func() error { return d.Sync(x.ctx) },
 	} {
 		d.Clock().Go("waiter", func() { told <- wait() })
 	}
-	for len(told) < cap(told) {
-		require.NoError(t, d.Clock().Sleep(bg, 10*time.Microsecond))
-	}
+	release()
+	x.until("all waiters are told", func() bool { return len(told) == cap(told) })
 	for range cap(told) {
 		require.ErrorIs(t, <-told, cuda.ErrIllegalAddress)
 	}

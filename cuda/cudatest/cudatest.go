@@ -56,8 +56,17 @@ const Waits Option = 2
 var waits = slices.Concat(streamBehaviours, eventBehaviours, submitBehaviours, legacyBehaviours, wordBehaviours,
 	signalBehaviours, blockingBehaviours, capturedBehaviours, stickyBehaviours)
 
-// Run runs every behaviour on a device of its own. Some start the program of
-// the test again, which has to come to the same Run.
+// Environment is what a process has to have in its environment before it uses a
+// driver, or some behaviours wait for what can't happen. Kernels are loaded with
+// their module, not at their first launch, which waits for all streams; and streams
+// have hardware queues of their own, so that one that is held by a word does not
+// hold others (see [cuda.Batch.WaitWord]).
+var Environment = map[string]string{"CUDA_MODULE_LOADING": "EAGER", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
+
+// Run runs every behaviour on a device of its own. Some start the program of the
+// test again, which has to come to the same Run. No behaviour waits for ever on a
+// device in real time. What only hardware can answer is written down, beginning
+// with [Observed].
 func Run(t *testing.T, open func(t *testing.T) cuda.Device, options ...Option) {
 	if name := os.Getenv(peerName); name != "" {
 		runPeer(t, name, open)
@@ -69,13 +78,14 @@ func Run(t *testing.T, open func(t *testing.T) cuda.Device, options ...Option) {
 	}
 	runTable(t, table, options, func(t *testing.T, b behaviour) {
 		d := open(t)
-		t.Cleanup(func() { require.NoError(t, d.Close()) })
+		t.Cleanup(func() { require.NoError(t, closeInTime(t, d)) })
 		b.one(t, d)
 		b.judge(t, d)
 	})
 }
 
-// runTable runs behaviours, each as a subtest.
+// runTable runs behaviours, each as a subtest, and those that kill last: what an
+// error has done to the GPU spoils nothing that is found out before.
 func runTable(t *testing.T, table []behaviour, options []Option, run func(t *testing.T, b behaviour)) {
 	if name := os.Getenv(apartName); name != "" {
 		i := slices.IndexFunc(table, func(b behaviour) bool { return b.name == name })
@@ -83,7 +93,9 @@ func runTable(t *testing.T, table []behaviour, options []Option, run func(t *tes
 		runApart(t, func(t *testing.T) { run(t, table[i]) })
 		return
 	}
-	for _, b := range table {
+	living := slices.DeleteFunc(slices.Clone(table), func(b behaviour) bool { return b.kills })
+	killing := slices.DeleteFunc(slices.Clone(table), func(b behaviour) bool { return !b.kills })
+	for _, b := range slices.Concat(living, killing) {
 		t.Run(b.name, func(t *testing.T) {
 			if b.kills && slices.Contains(options, Apart) {
 				startApart(t, b.name)
@@ -99,11 +111,15 @@ var bg = context.Background()
 // bench is a device with the handles that most behaviours need.
 type bench struct {
 	cuda.Device
-	t *testing.T
-	b cuda.Batch
+	t      *testing.T
+	ctx    context.Context // ends when the behaviour has taken too long
+	b      cuda.Batch
+	byWord *bool // a stream was held by a word: see hold
 }
 
-func newBench(t *testing.T, d cuda.Device) *bench { return &bench{Device: d, t: t} }
+func newBench(t *testing.T, d cuda.Device) *bench {
+	return &bench{Device: d, t: t, ctx: inTime(t, d), byWord: new(bool)}
+}
 
 func (x *bench) alloc(size uint64) cuda.DevicePtr {
 	x.t.Helper()
@@ -146,7 +162,11 @@ func (x *bench) submit(build func(b *cuda.Batch)) {
 
 func (x *bench) sync(s cuda.Stream) {
 	x.t.Helper()
-	require.NoError(x.t, x.SyncStream(bg, s))
+	err := x.SyncStream(x.ctx, s)
+	if x.ctx.Err() != nil {
+		err = context.Cause(x.ctx)
+	}
+	require.NoError(x.t, err)
 }
 
 func (x *bench) fired(e cuda.Event) bool {

@@ -50,7 +50,7 @@ func testPendingThenFired(t *testing.T, d cuda.Device) {
 	s, e := x.stream(), x.event()
 	_, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
-	require.False(t, x.fired(e))
+	x.unfired(e, "the stream is held")
 	release()
 	x.sync(s)
 	require.True(t, x.fired(e))
@@ -65,8 +65,7 @@ func testFiresAfterWork(t *testing.T, d cuda.Device) {
 		b.Fill8(s, p.Device, 2, 1<<20)
 		b.Record(s, e)
 	})
-	for !x.fired(e) {
-	}
+	x.fires(e)
 	for i, v := range p.Host {
 		if v != 2 {
 			t.Fatalf("byte %d is %d when the event has fired", i, v)
@@ -82,7 +81,7 @@ func testRecordAgain(t *testing.T, d cuda.Device) {
 	require.True(t, x.fired(e))
 	_, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
-	require.False(t, x.fired(e))
+	x.unfired(e, "the stream is held")
 	release()
 	x.sync(s)
 	require.True(t, x.fired(e))
@@ -150,7 +149,7 @@ func testFanOut(t *testing.T, d cuda.Device) {
 			b.Copy(o, dst+256*i, src+backlogBytes-256, 256)
 		})
 	}
-	require.NoError(t, d.Sync(bg))
+	require.NoError(t, d.Sync(x.ctx))
 	require.Equal(t, x.read(src, 16*256), x.read(dst, 16*256))
 }
 
@@ -236,10 +235,9 @@ func testRecordTwice(t *testing.T, d cuda.Device) {
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	p, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
-	require.False(t, x.fired(e), "the first record may have fired, the second has not")
+	x.unfired(e, "the first record may have fired, the second has not")
 	release()
-	for !x.fired(e) {
-	}
+	x.fires(e)
 	require.Equal(t, words(backlogFills-1), x.read(p+backlogBytes-4, 4))
 }
 
@@ -248,7 +246,7 @@ func testRecordElsewhere(t *testing.T, d cuda.Device) {
 	s1, s2, e := x.stream(), x.stream(), x.event()
 	_, release := x.held(s1)
 	x.submit(func(b *cuda.Batch) { b.Record(s1, e) })
-	require.False(t, x.fired(e))
+	x.unfired(e, "the stream is held")
 	x.submit(func(b *cuda.Batch) { b.Record(s2, e) })
 	x.sync(s2)
 	require.True(t, x.fired(e), "the record in the idle stream has taken its place")
@@ -266,9 +264,8 @@ func testWaitHoldsOnlyWhatFollows(t *testing.T, d cuda.Device) {
 		b.WaitEvent(s2, busy)
 		b.Record(s2, after)
 	})
-	for !x.fired(before) {
-	}
-	require.False(t, x.fired(after))
+	x.fires(before)
+	x.unfired(after, "the stream is held")
 	release()
 	x.sync(s2)
 	require.True(t, x.fired(busy))
@@ -295,6 +292,6 @@ func testChain(t *testing.T, d cuda.Device) {
 		})
 		prev = e
 	}
-	require.NoError(t, d.Sync(bg))
+	require.NoError(t, d.Sync(x.ctx))
 	require.Equal(t, words(backlogFills-1), x.read(p+n*256+252, 4))
 }

@@ -211,15 +211,17 @@ func testUnload(t *testing.T, d cuda.Device) {
 func testIllegalAddress(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, e, f := x.stream(), x.event(), x.kernel("fill_index")
+	release := x.hold(s) // the kernel fails when all is submitted
 	x.submit(func(b *cuda.Batch) {
 		fillIndex(b, s, f, 0x1000, 128, 0)
 		b.Record(s, e)
 	})
-	err := d.SyncStream(bg, s)
+	release()
+	err := d.SyncStream(x.ctx, s)
 	require.ErrorIs(t, err, cuda.ErrIllegalAddress)
 	require.True(t, cuda.Sticky(err))
 	for what, err := range map[string]error{
-		"poll": d.Poll([]cuda.Mark{{Event: e}}), "sync": d.Sync(bg), "read": d.Read(make([]byte, 1), 0x1000),
+		"poll": d.Poll([]cuda.Mark{{Event: e}}), "sync": d.Sync(x.ctx), "read": d.Read(make([]byte, 1), 0x1000),
 	} {
 		require.ErrorIs(t, err, cuda.ErrIllegalAddress, what)
 	}
@@ -281,17 +283,14 @@ func testTwoModules(t *testing.T, d cuda.Device) {
 func testStickyWakes(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, f := x.stream(), x.kernel("fill_index")
-	x.submit(func(b *cuda.Batch) {
-		x.backlog(b, s, x.alloc(backlogBytes))
-		fillIndex(b, s, f, 0x1000, 128, 0)
-	})
+	_, release := x.held(s)
+	x.submit(func(b *cuda.Batch) { fillIndex(b, s, f, 0x1000, 128, 0) })
 	told := make(chan error, 3)
 	for range cap(told) {
-		d.Clock().Go("waiter", func() { told <- d.SyncStream(bg, s) })
+		d.Clock().Go("waiter", func() { told <- d.SyncStream(x.ctx, s) })
 	}
-	for len(told) < cap(told) {
-		require.NoError(t, d.Clock().Sleep(bg, 10_000))
-	}
+	release()
+	x.until("all waiters are told", func() bool { return len(told) == cap(told) })
 	for range cap(told) {
 		require.ErrorIs(t, <-told, cuda.ErrIllegalAddress)
 	}
@@ -301,10 +300,12 @@ func testStickyStops(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, f, h := x.stream(), x.kernel("fill_index"), x.pinned(64)
 	copy(h.Host, pattern(64, 1))
+	release := x.hold(s)
 	x.submit(func(b *cuda.Batch) {
 		fillIndex(b, s, f, 0x1000, 128, 0)
 		b.Fill8(s, h.Device, 0, 64)
 	})
-	require.ErrorIs(t, d.SyncStream(bg, s), cuda.ErrIllegalAddress)
+	release()
+	require.ErrorIs(t, d.SyncStream(x.ctx, s), cuda.ErrIllegalAddress)
 	require.Equal(t, pattern(64, 1), h.Host)
 }

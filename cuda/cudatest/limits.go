@@ -26,8 +26,8 @@ func shape(grid, block [3]int, shared uint32) cuda.Geometry {
 
 var one = [3]int{1, 1, 1}
 
-// try launches a kernel whose argument is a place, and returns what Submit says.
-func (x *bench) try(s cuda.Stream, f cuda.Function, g cuda.Geometry, p cuda.DevicePtr) error {
+// launchAt launches a kernel whose argument is a place, and returns what Submit says.
+func (x *bench) launchAt(s cuda.Stream, f cuda.Function, g cuda.Geometry, p cuda.DevicePtr) error {
 	x.b.Reset()
 	binary.LittleEndian.PutUint64(x.b.Launch(s, f, g, 8), uint64(p))
 	return x.Submit(&x.b)
@@ -39,17 +39,17 @@ func testSharedOptIn(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, f, p := x.stream(), x.kernel("dynamic_shared"), x.word(0)
 	by, most := d.Info().SharedMemory, d.Info().SharedOptIn
-	require.NoError(t, x.try(s, f, shape(one, one, by), p))
-	require.ErrorIs(t, x.try(s, f, shape(one, one, by+16), p), cuda.ErrInvalidValue)
+	require.NoError(t, x.launchAt(s, f, shape(one, one, by), p))
+	require.ErrorIs(t, x.launchAt(s, f, shape(one, one, by+16), p), cuda.ErrInvalidValue)
 	if err := d.AllowShared(f, by); errors.Is(err, cuda.ErrNotSupported) {
 		t.Skipf("%s: %v", d.Info().Backend, err)
 	}
 	require.ErrorIs(t, d.AllowShared(f, most+1), cuda.ErrInvalidValue)
 	require.ErrorIs(t, d.AllowShared(0xdead, most), cuda.ErrInvalidHandle)
-	require.ErrorIs(t, x.try(s, f, shape(one, one, most), p), cuda.ErrInvalidValue, "before it was asked for")
+	require.ErrorIs(t, x.launchAt(s, f, shape(one, one, most), p), cuda.ErrInvalidValue, "before it was asked for")
 	require.NoError(t, d.AllowShared(f, most))
-	require.NoError(t, x.try(s, f, shape(one, one, most), p))
-	require.ErrorIs(t, x.try(s, f, shape(one, one, most+16), p), cuda.ErrInvalidValue)
+	require.NoError(t, x.launchAt(s, f, shape(one, one, most), p))
+	require.ErrorIs(t, x.launchAt(s, f, shape(one, one, most+16), p), cuda.ErrInvalidValue)
 	x.sync(s)
 	require.Equal(t, uint32(7), x.load(p))
 }
@@ -59,8 +59,8 @@ func testStaticShared(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, f, p := x.stream(), x.kernel("static_shared"), x.word(0)
 	rest := d.Info().SharedMemory - 16<<10
-	require.NoError(t, x.try(s, f, shape(one, one, rest), p))
-	require.ErrorIs(t, x.try(s, f, shape(one, one, rest+16), p), cuda.ErrInvalidValue)
+	require.NoError(t, x.launchAt(s, f, shape(one, one, rest), p))
+	require.ErrorIs(t, x.launchAt(s, f, shape(one, one, rest+16), p), cuda.ErrInvalidValue)
 	x.sync(s)
 	require.Equal(t, uint32(9), x.load(p))
 }
@@ -70,9 +70,9 @@ func testStaticShared(t *testing.T, d cuda.Device) {
 func testKernelThreads(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	s, f, p := x.stream(), x.kernel("few_threads"), x.word(0)
-	require.NoError(t, x.try(s, f, shape(one, [3]int{8, 8, 1}, 0), p))
+	require.NoError(t, x.launchAt(s, f, shape(one, [3]int{8, 8, 1}, 0), p))
 	for _, block := range [][3]int{{65, 1, 1}, {13, 5, 1}, {1024, 1, 1}} {
-		err := x.try(s, f, shape(one, block, 0), p)
+		err := x.launchAt(s, f, shape(one, block, 0), p)
 		require.True(t, errors.Is(err, cuda.ErrInvalidValue) || errors.Is(err, cuda.ErrLaunchResources), "%v: %v", block, err)
 	}
 	x.sync(s)

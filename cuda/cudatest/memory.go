@@ -106,7 +106,7 @@ func testFreeWaits(t *testing.T, d cuda.Device) {
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	require.NoError(t, d.Free(p))
 	require.True(t, x.fired(e))
-	require.NoError(t, d.Sync(bg))
+	require.NoError(t, d.Sync(x.ctx))
 }
 
 func testPinned(t *testing.T, d cuda.Device) {

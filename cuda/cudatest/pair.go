@@ -16,7 +16,7 @@ func RunPairs(t *testing.T, open func(t *testing.T) (a, b cuda.Device), options 
 	runTable(t, pairBehaviours, options, func(t *testing.T, x behaviour) {
 		a, b := open(t)
 		for _, d := range []cuda.Device{a, b} {
-			t.Cleanup(func() { require.NoError(t, d.Close()) })
+			t.Cleanup(func() { require.NoError(t, closeInTime(t, d)) })
 		}
 		x.two(t, a, b)
 		x.judge(t, a, b)
@@ -60,6 +60,8 @@ func (x *bench) peers(b cuda.Device) cuda.Peers {
 	if !can {
 		x.t.Skipf("%s: the devices can not reach each other", x.Info().Backend)
 	}
+	// Contexts may be there longer than the devices of one behaviour.
+	x.t.Cleanup(func() { _ = d.DisableAccess(b) })
 	return d
 }
 
@@ -78,7 +80,11 @@ func (x *bench) simulatedOnly(why string) {
 	}
 }
 
-func newPair(t *testing.T, a, b cuda.Device) (*bench, *bench) { return newBench(t, a), newBench(t, b) }
+func newPair(t *testing.T, a, b cuda.Device) (*bench, *bench) {
+	x, y := newBench(t, a), newBench(t, b)
+	y.byWord = x.byWord
+	return x, y
+}
 
 func testPeerCopy(t *testing.T, a, b cuda.Device) {
 	x, y := newPair(t, a, b)
@@ -153,7 +159,7 @@ func testPeerForbidden(t *testing.T, a, b cuda.Device) {
 	s, f, q := x.stream(), x.kernel("fill_index"), y.alloc(4000)
 	y.write(q, make([]byte, 4000))
 	x.submit(func(c *cuda.Batch) { fillIndex(c, s, f, q, 1000, 1) })
-	require.ErrorIs(t, a.SyncStream(bg, s), cuda.ErrIllegalAddress)
+	require.ErrorIs(t, a.SyncStream(x.ctx, s), cuda.ErrIllegalAddress)
 	if x.simulated() { // elsewhere this process is done with
 		require.Equal(t, make([]byte, 4000), y.read(q, 4000))
 	}
@@ -169,7 +175,7 @@ func testPeerDisabled(t *testing.T, a, b cuda.Device) {
 	require.NoError(t, d.DisableAccess(b))
 	require.Equal(t, counted(1000, 1), y.read(q, 4000))
 	x.submit(func(c *cuda.Batch) { fillIndex(c, s, f, q, 1000, 2) })
-	require.ErrorIs(t, a.SyncStream(bg, s), cuda.ErrIllegalAddress)
+	require.ErrorIs(t, a.SyncStream(x.ctx, s), cuda.ErrIllegalAddress)
 	if x.simulated() {
 		require.Equal(t, counted(1000, 1), y.read(q, 4000))
 	}
@@ -244,7 +250,7 @@ func testPeerWait(t *testing.T, a, b cuda.Device) {
 		c.Fill8(sb, q, 7, 4096)
 		c.Record(sb, e)
 	})
-	require.False(t, x.fired(h))
+	x.unfired(h, "the stream is held")
 	x.submit(func(c *cuda.Batch) {
 		c.WaitEvent(sa, h)
 		c.Copy(sa, p, q, 4096)
@@ -271,7 +277,7 @@ func testPeerRecords(t *testing.T, a, b cuda.Device) {
 	y.submit(func(c *cuda.Batch) { c.Record(sb, e) })
 	x.sync(sa) // what it waits for is the record before
 	require.True(t, x.fired(mine))
-	require.False(t, x.fired(h), "recorded again")
+	x.unfired(h, "recorded again")
 	release()
 	y.sync(sb)
 	require.True(t, x.fired(h))
@@ -316,7 +322,7 @@ func testPeerHandles(t *testing.T, a, b cuda.Device) {
 		add(&c)
 		require.ErrorIs(t, a.Submit(&c), cuda.ErrInvalidHandle, what)
 	}
-	require.ErrorIs(t, a.SyncStream(bg, sb), cuda.ErrInvalidHandle)
+	require.ErrorIs(t, a.SyncStream(x.ctx, sb), cuda.ErrInvalidHandle)
 	require.ErrorIs(t, a.Poll([]cuda.Mark{{Event: eb}}), cuda.ErrInvalidHandle)
 	require.ErrorIs(t, a.DestroyStream(sb), cuda.ErrInvalidHandle)
 	require.ErrorIs(t, a.DestroyEvent(eb), cuda.ErrInvalidHandle)
@@ -327,10 +333,10 @@ func testPeerSync(t *testing.T, a, b cuda.Device) {
 	s, e := y.stream(), y.event()
 	_, release := y.held(s)
 	y.submit(func(c *cuda.Batch) { c.Record(s, e) })
-	require.NoError(t, a.Sync(bg))
-	require.False(t, y.fired(e))
+	require.NoError(t, a.Sync(x.ctx))
+	y.unfired(e, "the stream is held")
 	release()
-	require.NoError(t, b.Sync(bg))
+	require.NoError(t, b.Sync(x.ctx))
 	require.True(t, y.fired(e))
 	x.alloc(64)
 }
@@ -351,7 +357,7 @@ func testPeerSticky(t *testing.T, a, b cuda.Device) {
 	s, f := x.stream(), x.kernel("fill_index")
 	q, sb := y.alloc(64), y.stream()
 	x.submit(func(c *cuda.Batch) { fillIndex(c, s, f, 0x1000, 1, 1) })
-	require.ErrorIs(t, a.SyncStream(bg, s), cuda.ErrIllegalAddress)
+	require.ErrorIs(t, a.SyncStream(x.ctx, s), cuda.ErrIllegalAddress)
 	y.submit(func(c *cuda.Batch) { c.Fill8(sb, q, 4, 64) })
 	y.sync(sb)
 	require.Equal(t, byte(4), y.read(q, 1)[0])
@@ -377,13 +383,14 @@ func testPeerDies(t *testing.T, a, b cuda.Device) {
 	x.simulatedOnly("no page says what hardware does")
 	sa, sb, e, f := x.stream(), y.stream(), y.event(), y.kernel("fill_index")
 	h := x.imported(b, e)
-	y.busy(sb)
+	release := y.hold(sb)
 	y.submit(func(c *cuda.Batch) {
 		fillIndex(c, sb, f, 0x1000, 1, 1)
 		c.Record(sb, e)
 	})
 	x.submit(func(c *cuda.Batch) { c.WaitEvent(sa, h) })
-	err := a.SyncStream(bg, sa)
+	release()
+	err := a.SyncStream(x.ctx, sa)
 	require.Error(t, err, "not left waiting, nor told that all is well")
 	require.True(t, cuda.Sticky(err), "%v", err)
 	var want *cuda.Error

@@ -29,7 +29,7 @@ func runPeer(t *testing.T, name string, open func(t *testing.T) cuda.Device) {
 	t.Run("peer", func(t *testing.T) {
 		d := open(t)
 		t.Cleanup(func() {
-			require.NoError(t, d.Close())
+			require.NoError(t, closeInTime(t, d))
 			if !t.Failed() {
 				t.Log(peerDone)
 			}

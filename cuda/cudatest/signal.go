@@ -45,9 +45,7 @@ func testSignalBehindWork(t *testing.T, d cuda.Device) {
 	f, s := x.signal(), x.stream()
 	p := x.busy(s)
 	x.submit(func(b *cuda.Batch) { b.Signal(s, f, 0) })
-	for x.count(f) == 0 {
-		require.NoError(t, d.Clock().Sleep(bg, 10*time.Microsecond))
-	}
+	x.until("the function is called", func() bool { return x.count(f) > 0 })
 	require.Equal(t, last(), x.read(p+backlogBytes-4, 4))
 	require.Equal(t, uint64(1), x.count(f))
 }
@@ -62,10 +60,11 @@ func testSignalHoldsBack(t *testing.T, d cuda.Device) {
 			b.WriteWord(s, w, i+1)
 		}
 	})
-	for seen := uint32(0); seen < n; {
-		seen = x.load(w)
+	x.until("the stream comes to its end", func() bool {
+		seen := x.load(w)
 		require.GreaterOrEqual(t, x.count(f), uint64(seen), "work went on before the function had returned")
-	}
+		return seen == n
+	})
 	x.sync(s)
 	require.Equal(t, uint64(n), x.count(f))
 }
@@ -80,7 +79,7 @@ func testSignalCounts(t *testing.T, d cuda.Device) {
 		}
 		b.Signal(ss[0], g, 0)
 	})
-	require.NoError(t, d.Sync(bg))
+	require.NoError(t, d.Sync(x.ctx))
 	require.Equal(t, uint64(15), x.count(f))
 	require.Equal(t, uint64(1), x.count(g))
 }
@@ -88,13 +87,15 @@ func testSignalCounts(t *testing.T, d cuda.Device) {
 func testSignalSkipped(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	f, s, k := x.signal(), x.stream(), x.kernel("fill_index")
+	release := x.hold(s)
 	x.submit(func(b *cuda.Batch) {
 		b.Signal(s, f, 0)
 		fillIndex(b, s, k, 0x1000, 128, 0)
 		b.Signal(s, f, 0)
 	})
-	require.ErrorIs(t, d.SyncStream(bg, s), cuda.ErrIllegalAddress)
-	require.NoError(t, d.Clock().Sleep(bg, 10*time.Millisecond))
+	release()
+	require.ErrorIs(t, d.SyncStream(x.ctx, s), cuda.ErrIllegalAddress)
+	require.NoError(t, d.Clock().Sleep(x.ctx, 10*time.Millisecond))
 	require.Equal(t, uint64(1), x.count(f), "what stands before the failure was called, what stands behind it never is")
 }
 
@@ -150,9 +151,9 @@ func testHostFuncMayNotCall(t *testing.T, d cuda.Device) {
 		b.Record(s, e)
 		errs <- d.Submit(&b)
 		errs <- d.Poll([]cuda.Mark{{Event: e}})
-		errs <- d.SyncStream(bg, s)
-		errs <- d.SyncEvent(bg, e)
-		errs <- d.Sync(bg)
+		errs <- d.SyncStream(x.ctx, s)
+		errs <- d.SyncEvent(x.ctx, e)
+		errs <- d.Sync(x.ctx)
 		errs <- d.Read(make([]byte, 4), p)
 		errs <- d.Write(p, make([]byte, 4))
 		errs <- d.Free(p)

@@ -61,7 +61,7 @@ func testSyncStream(t *testing.T, d cuda.Device) {
 	s, e := x.stream(), x.event()
 	p, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
-	require.False(t, x.fired(e))
+	x.unfired(e, "the stream is held")
 	release()
 	x.sync(s)
 	require.True(t, x.fired(e))
@@ -77,7 +77,7 @@ func testSync(t *testing.T, d cuda.Device) {
 		b.Record(s1, e1)
 		b.Record(s2, e2)
 	})
-	require.NoError(t, x.Sync(bg))
+	require.NoError(t, x.Sync(x.ctx))
 	require.True(t, x.fired(e1))
 	require.True(t, x.fired(e2))
 }
@@ -101,9 +101,9 @@ func testDestroyStream(t *testing.T, d cuda.Device) {
 	p, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
 	require.NoError(t, d.DestroyStream(s))
-	require.False(t, x.fired(e), "destroying a stream must not drop its work")
+	x.unfired(e, "destroying a stream must not drop its work")
 	release()
-	require.NoError(t, d.Sync(bg))
+	require.NoError(t, d.Sync(x.ctx))
 	require.True(t, x.fired(e))
 	require.Equal(t, words(backlogFills-1), x.read(p, 4))
 	require.ErrorIs(t, d.DestroyStream(s), cuda.ErrInvalidHandle)
@@ -114,7 +114,7 @@ func testUnknownStream(t *testing.T, d cuda.Device) {
 	e := x.event()
 	for _, h := range []cuda.Stream{0, 0xdead, cuda.Stream(e)} {
 		require.ErrorIs(t, d.DestroyStream(h), cuda.ErrInvalidHandle)
-		require.ErrorIs(t, d.SyncStream(bg, h), cuda.ErrInvalidHandle)
+		require.ErrorIs(t, d.SyncStream(x.ctx, h), cuda.ErrInvalidHandle)
 		var b cuda.Batch
 		b.Record(h, e)
 		require.ErrorIs(t, d.Submit(&b), cuda.ErrInvalidHandle)
@@ -126,7 +126,7 @@ func testCancelledSync(t *testing.T, d cuda.Device) {
 	s, e := x.stream(), x.event()
 	_, release := x.held(s)
 	x.submit(func(b *cuda.Batch) { b.Record(s, e) })
-	ctx, cancel := context.WithCancel(bg)
+	ctx, cancel := context.WithCancel(x.ctx)
 	cancel()
 	require.ErrorIs(t, d.SyncStream(ctx, s), context.Canceled)
 	release()
@@ -144,9 +144,8 @@ func testNoOrder(t *testing.T, d cuda.Device) {
 		b.Fill8(s2, p, 3, 64)
 		b.Record(s2, idle)
 	})
-	for !x.fired(idle) {
-	}
-	require.False(t, x.fired(busy), "the stream without work waited for the other")
+	x.fires(idle)
+	x.unfired(busy, "the stream without work waited for the other")
 	release()
 	x.sync(s1)
 }

@@ -2,7 +2,6 @@ package cudatest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,7 +53,7 @@ func testSeveralStreams(t *testing.T, d cuda.Device) {
 			b.Record(s, prev)
 		}
 	})
-	require.NoError(t, d.Sync(bg))
+	require.NoError(t, d.Sync(x.ctx))
 	require.Equal(t, byte(11), x.read(p, 256)[128])
 }
 
@@ -75,7 +74,7 @@ func testSubmitError(t *testing.T, d cuda.Device) {
 	require.Equal(t, 3, se.Index)
 	require.Equal(t, cuda.OpRecord, se.Op)
 	require.Equal(t, []int{2, 1}, se.Done)
-	require.NoError(t, d.Sync(bg))
+	require.NoError(t, d.Sync(x.ctx))
 	got := x.read(p, 256)
 	require.Equal(t, []byte{1, 2, 3, 0}, []byte{got[0], got[64], got[128], got[192]}, "those before it are in, those after are not")
 	require.True(t, x.fired(e), "never recorded")
@@ -99,7 +98,7 @@ func testBadAddresses(t *testing.T, d cuda.Device) {
 	}
 	require.Error(t, d.Read(make([]byte, 16), freed))
 	require.Error(t, d.Write(0x1000, make([]byte, 16)))
-	require.NoError(t, d.Sync(bg), "none of that is sticky")
+	require.NoError(t, d.Sync(x.ctx), "none of that is sticky")
 }
 
 func testInfo(t *testing.T, d cuda.Device) {
@@ -124,7 +123,7 @@ func testClose(t *testing.T, d cuda.Device) {
 	var b cuda.Batch
 	b.Fill8(s, p, 0, 64)
 	require.ErrorIs(t, d.Submit(&b), cuda.ErrClosed)
-	require.ErrorIs(t, d.SyncStream(bg, s), cuda.ErrClosed)
+	require.ErrorIs(t, d.SyncStream(x.ctx, s), cuda.ErrClosed)
 	require.ErrorIs(t, d.Poll(nil), cuda.ErrClosed)
 	require.ErrorIs(t, d.Read(nil, p), cuda.ErrClosed)
 }
@@ -141,10 +140,7 @@ func testActivity(t *testing.T, d cuda.Device) {
 	x.sync(s)
 	require.True(t, x.fired(e))
 	// A thread may have to notice first.
-	for end := d.Clock().Now() + time.Second; w.Activity() == before; {
-		require.NoError(t, d.Clock().Sleep(bg, 10*time.Microsecond))
-		require.Less(t, d.Clock().Now(), end)
-	}
+	x.until("activity", func() bool { return w.Activity() != before })
 }
 
 func testClock(t *testing.T, d cuda.Device) {
@@ -174,9 +170,7 @@ func testSubmitConcurrently(t *testing.T, d cuda.Device) {
 			errs <- nil
 		})
 	}
-	for len(errs) < workers {
-		require.NoError(t, d.Clock().Sleep(bg, 10_000))
-	}
+	x.until("all have submitted", func() bool { return len(errs) == workers })
 	for range workers {
 		require.NoError(t, <-errs)
 	}

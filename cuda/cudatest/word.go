@@ -47,7 +47,7 @@ func (x *bench) pending(e cuda.Event) {
 	x.t.Helper()
 	for range 5 {
 		require.False(x.t, x.fired(e))
-		require.NoError(x.t, x.Clock().Sleep(bg, time.Millisecond))
+		require.NoError(x.t, x.Clock().Sleep(x.ctx, time.Millisecond))
 	}
 	require.False(x.t, x.fired(e))
 }
@@ -57,8 +57,7 @@ func testWordBehindWork(t *testing.T, d cuda.Device) {
 	s, w := x.stream(), x.word(0)
 	p := x.busy(s)
 	x.submit(func(b *cuda.Batch) { b.WriteWord(s, w, 7) })
-	for x.load(w) != 7 {
-	}
+	x.until("the word is written", func() bool { return x.load(w) == 7 })
 	require.Equal(t, last(), x.read(p+backlogBytes-4, 4))
 	require.Equal(t, []byte{7, 0, 0, 0, 7}, append(x.read(w, 4), 7), "all of the word")
 	x.sync(s)
@@ -77,13 +76,14 @@ func testWordsInOrder(t *testing.T, d cuda.Device) {
 			b.WriteWord(s, p.Device+128, i+1)
 		}
 	})
-	for seen := uint32(0); seen < n; {
+	seen := uint32(0)
+	x.until("all words are written", func() bool {
 		v := second.Load()
 		require.GreaterOrEqual(t, first.Load(), v, "the second word is there, the first is not")
 		require.GreaterOrEqual(t, v, seen, "a word went back")
 		seen = v
-		require.NoError(t, d.Clock().Sleep(bg, time.Microsecond))
-	}
+		return seen == n
+	})
 	x.sync(s)
 }
 
@@ -190,7 +190,7 @@ func testWaitWordAlone(t *testing.T, d cuda.Device) {
 	})
 	x.sync(s2)
 	require.Equal(t, last(), x.read(p+backlogBytes-4, 4))
-	require.False(t, x.fired(e))
+	require.False(x.t, x.fired(e))
 	x.submit(func(b *cuda.Batch) { b.WriteWord(s2, w, 1) })
 	x.sync(s1)
 }
@@ -226,7 +226,7 @@ func testBadWords(t *testing.T, d cuda.Device) {
 			require.ErrorIs(t, d.Submit(&x.b), cuda.ErrInvalidValue, "%s at %#x", name, uint64(p))
 		}
 	}
-	require.NoError(t, d.Sync(bg), "none of that is sticky, nor in the stream")
+	require.NoError(t, d.Sync(x.ctx), "none of that is sticky, nor in the stream")
 }
 
 // A word in pinned memory of one device is one of the other's, too.
@@ -252,19 +252,20 @@ func testPeerWord(t *testing.T, a, b cuda.Device) {
 	require.Equal(t, uint32(2), x.load(p))
 }
 
-// The vendor says that none of these take it, and not by which code.
+// The vendor says that neither takes it, and not by which code.
 func testManagedWord(t *testing.T, d cuda.Device) {
 	x := newBench(t, d)
 	_, m := x.managed(256)
 	s := x.stream()
-	for name, add := range map[string]func(b *cuda.Batch){
-		"write": func(b *cuda.Batch) { b.WriteWord(s, m.Device, 1) },
-		"wait":  func(b *cuda.Batch) { b.WaitWord(s, m.Device, 1) },
+	copy(m.Host, words(1)) // so that a wait that is taken ends
+	for _, c := range []struct {
+		what string
+		add  func(b *cuda.Batch)
+	}{
+		{"a stream writes a word of managed memory", func(b *cuda.Batch) { b.WriteWord(s, m.Device, 1) }},
+		{"a stream waits for a word of managed memory", func(b *cuda.Batch) { b.WaitWord(s, m.Device, 1) }},
 	} {
-		x.b.Reset()
-		add(&x.b)
-		err := d.Submit(&x.b)
-		require.True(t, errors.Is(err, cuda.ErrInvalidValue) || errors.Is(err, cuda.ErrNotSupported), "%s: %v", name, err)
+		x.answers(c.what, x.try(c.add), cuda.ErrInvalidValue, cuda.ErrNotSupported)
 	}
 	x.sync(s)
 }
@@ -279,15 +280,13 @@ func testWaitWordError(t *testing.T, d cuda.Device) {
 		b.Record(s1, e)
 	})
 	told := make(chan error, 2)
-	d.Clock().Go("waiter", func() { told <- d.SyncStream(bg, s1) })
-	d.Clock().Go("waiter", func() { told <- d.SyncEvent(bg, e) })
-	require.NoError(t, d.Clock().Sleep(bg, time.Millisecond))
+	d.Clock().Go("waiter", func() { told <- d.SyncStream(x.ctx, s1) })
+	d.Clock().Go("waiter", func() { told <- d.SyncEvent(x.ctx, e) })
+	require.NoError(t, d.Clock().Sleep(x.ctx, time.Millisecond))
 	require.Empty(t, told)
 	x.submit(func(b *cuda.Batch) { fillIndex(b, s2, f, 0x1000, 128, 0) })
 	for range cap(told) {
-		for len(told) == 0 {
-			require.NoError(t, d.Clock().Sleep(bg, 10*time.Microsecond))
-		}
+		x.until("a waiter is told", func() bool { return len(told) > 0 })
 		err := <-told
 		require.True(t, errors.Is(err, cuda.ErrIllegalAddress), "%v", err)
 	}

@@ -45,20 +45,35 @@ func closeLast(t *testing.T, d *driver.Device) {
 	}
 }
 
+// warm warms a device. What it fails to do a behaviour will tell.
+func warm(t *testing.T, d *driver.Device) {
+	if err := cudatest.Warm(t, d); err != nil {
+		t.Logf("warm-up: %v", err)
+	}
+}
+
 func TestConformanceOnGPU(t *testing.T) {
 	d := openGPU(t)
 	t.Logf("%+v, RDMA %+v, %s", d.Info(), d.RDMA(), d.Library())
 	defer closeLast(t, d)
+	warm(t, d)
 	cudatest.Run(t, func(t *testing.T) cuda.Device { return openGPU(t) }, cudatest.Apart)
 }
 
 func TestConformanceOfPairsOnGPU(t *testing.T) {
-	require.NoError(t, openGPU(t).Close())
+	first := openGPU(t)
+	defer closeLast(t, first)
+	second, err := driver.Open(driver.Options{Device: 1})
+	if errors.Is(err, cuda.ErrInvalidDevice) {
+		t.Skipf("needs a GPU beside the first: %v", err)
+	}
+	require.NoError(t, err)
+	defer closeLast(t, second)
+	for _, d := range []*driver.Device{first, second} {
+		warm(t, d)
+	}
 	cudatest.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
 		b, err := driver.Open(driver.Options{Device: 1})
-		if errors.Is(err, cuda.ErrInvalidDevice) {
-			t.Skipf("needs a GPU beside the first: %v", err)
-		}
 		require.NoError(t, err)
 		return openGPU(t), b
 	}, cudatest.Apart)
@@ -67,7 +82,9 @@ func TestConformanceOfPairsOnGPU(t *testing.T) {
 // Host functions are left out: they hold their streams for longer than some of
 // the behaviours allow for.
 func TestConformanceOnGPUWatched(t *testing.T) {
-	defer closeLast(t, openGPU(t))
+	d := openGPU(t)
+	defer closeLast(t, d)
+	warm(t, d)
 	for _, source := range []driver.Wake{driver.WakeHelper, driver.WakeWord} {
 		t.Run(source.String(), func(t *testing.T) {
 			cudatest.Run(t, func(t *testing.T) cuda.Device {

@@ -46,6 +46,12 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// The warm-up is clean: on a GPU, what it fails to do is only logged.
+func TestWarm(t *testing.T) {
+	d, _ := open(t, sim.Options{Real: true})
+	require.NoError(t, cudatest.Warm(t, d))
+}
+
 // pair opens two devices of one world.
 func pair(t testing.TB, slow float64) (a, b *driver.Device) {
 	t.Helper()
