@@ -9,7 +9,7 @@
 // memory. The launch methods add to a [cuda.Batch] and allocate nothing. A [Tuning],
 // which bench/tune finds, says how pages are stored and how launches are shaped.
 //
-// All kernels write (or read) the pages of the listed blocks and no other byte,
+// All block kernels write (or read) the pages of the listed blocks and no other byte,
 // whatever the alignment and size of pages and strides. Ids may be listed
 // twice where a block is not copied. Ids that are negative, the null block, or not
 // of the pool are skipped on the device, so that a bad list can't damage anyone's

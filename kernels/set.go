@@ -71,6 +71,7 @@ type loaded struct {
 	dev       cuda.Device
 	modules   []cuda.Module
 	functions [kernelEnd][variantEnd]cuda.Function
+	words     [len(wordsEntries)]cuda.Function
 }
 
 // LoadOptions are the options of [LoadWithOptions]. The zero value is what [Load]
@@ -143,6 +144,9 @@ func (s *Set) load(compile func(Source) ([]byte, error)) error {
 			}
 		}
 	}
+	if err := s.loadWords(); err != nil {
+		return err
+	}
 	return s.warmUp()
 }
 
@@ -165,6 +169,9 @@ func (s *Set) warmUp() error {
 				copy(args, bytesOf(&head))
 			}
 		}
+	}
+	for _, e := range wordsEntries {
+		s.writeWords(&b, stream, 0, 0, make([]Run, e.runs)) // runs of no words
 	}
 	err = s.dev.Submit(&b)
 	if err == nil {
