@@ -32,6 +32,11 @@ type Arena struct {
 	Plan   *Plan
 	Base   uint64
 	Blocks int
+	// Revision is that of the checkpoint, and Generation counts the lives of the
+	// pool: an engine that starts anew has another, and what was told of blocks
+	// before is void. Both are the engine's to set, for [Arena.Description].
+	Revision   string
+	Generation uint64
 }
 
 // Place puts a plan at an address. The size is [Plan.Size]; the memory itself

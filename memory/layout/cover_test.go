@@ -11,9 +11,9 @@ import (
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
-// tokenBytes is the plain twin of Cover: the bytes of a block, as the transfer
-// table counts, that hold one token, from the order of dimensions alone.
-func tokenBytes(a *Arena, g, token int) (bytes []uint64) {
+// tokenBytes is the plain twin of Cover: it calls f with the bytes of a block
+// that hold one token, page by page, from the order of dimensions alone.
+func tokenBytes(a *Arena, g, token int, f func(page int, o uint64)) {
 	gr := &a.Plan.Groups[g]
 	kernel, at := token/gr.KernelTokens, token%gr.KernelTokens
 	for i := range gr.Pages {
@@ -21,8 +21,7 @@ func tokenBytes(a *Arena, g, token int) (bytes []uint64) {
 		n := pg.Used / uint64(gr.BlockTokens) // bytes of a token
 		add := func(o, length uint64) {
 			for k := range length {
-				_, off := placeOf(a, g, i, 1, o+k)
-				bytes = append(bytes, off)
+				f(i, o+k)
 			}
 		}
 		start := uint64(kernel) * pg.Used / uint64(gr.Ratio)
@@ -44,7 +43,6 @@ func tokenBytes(a *Arena, g, token int) (bytes []uint64) {
 			add(start+uint64(at)*n, n)
 		}
 	}
-	return bytes
 }
 
 // checkCover holds Cover against the twin and against the fill table.
@@ -93,10 +91,13 @@ func checkCover(t require.TestingT, a *Arena, c *Cover, g int, tokens TokenRange
 			}
 		}
 		for _, token := range of {
-			for _, o := range tokenBytes(a, g, token) {
-				require.True(t, rest[o], "a byte of two tokens, or of none")
+			tokenBytes(a, g, token, func(page int, at uint64) {
+				_, o := placeOf(a, g, page, 1, at)
+				if !rest[o] {
+					require.True(t, rest[o], "byte %d is of two tokens, or of none", o)
+				}
 				set[o], rest[o] = true, false
-			}
+			})
 		}
 		require.Equal(t, runsOf(set), part.Bytes)
 		require.Equal(t, runsOf(rest), part.Rest)

@@ -44,7 +44,7 @@ type Description struct {
 	Version int `json:"version"`
 
 	Model    string `json:"model"`
-	Revision string `json:"revision,omitempty"` // of the checkpoint; the engine sets it
+	Revision string `json:"revision,omitempty"`
 
 	Order             Order     `json:"order"`
 	ConvOrder         ConvOrder `json:"conv_order"`
@@ -61,12 +61,10 @@ type Description struct {
 	BlockBytes  uint64             `json:"block_bytes"`
 	Groups      []GroupDescription `json:"groups"`
 
-	Base   uint64    `json:"base"`
-	Blocks int       `json:"blocks"`
-	Pool   kv.PoolID `json:"pool"`
-	// Generation counts the lives of the pool: an engine that starts anew has
-	// another, and what was told of the blocks before is void. The engine sets it.
-	Generation uint64 `json:"generation"`
+	Base       uint64    `json:"base"`
+	Blocks     int       `json:"blocks"`
+	Pool       kv.PoolID `json:"pool"`
+	Generation uint64    `json:"generation"`
 }
 
 // GroupDescription is a [Group] as told to a peer.
@@ -97,14 +95,13 @@ type PageDescription struct {
 	StateDType   DType    `json:"state_dtype,omitempty"`
 }
 
-// Description describes the arena. Revision and Generation are left to the
-// caller.
+// Description describes the arena.
 func (a *Arena) Description() *Description {
 	p, o := a.Plan, &a.Plan.Options
 	d := &Description{Version: DescriptionVersion, Model: p.Model.Name, Order: o.Order, ConvOrder: o.ConvOrder,
 		StateMode: o.StateMode, SpeculativeTokens: o.SpeculativeTokens, TP: o.TP, Rank: o.Rank, PP: 1,
 		RealNull: o.RealNull, Scale: p.Scale, BlockTokens: p.BlockTokens, BlockBytes: p.BlockBytes,
-		Base: a.Base, Blocks: a.Blocks, Pool: o.Pool}
+		Base: a.Base, Blocks: a.Blocks, Pool: o.Pool, Revision: a.Revision, Generation: a.Generation}
 	for i := range p.Groups {
 		d.Groups = append(d.Groups, p.describe(&p.Groups[i]))
 	}

@@ -18,8 +18,10 @@ func describe(t require.TestingT, p *Plan, base uint64, blocks int) *Description
 
 // The form in which ranks tell of themselves: a change of it is a new version.
 func TestDescriptionForm(t *testing.T) {
-	d := describe(t, plan(t, byHand(), Options{Pool: 3, TP: 2, Rank: 1}), 1<<40, 10)
-	d.Revision, d.Generation = "main", 7
+	a, err := plan(t, byHand(), Options{Pool: 3, TP: 2, Rank: 1}).Place(1<<40, 10)
+	require.NoError(t, err)
+	a.Revision, a.Generation = "main", 7
+	d := a.Description()
 	data, err := json.MarshalIndent(d, "", " ")
 	require.NoError(t, err)
 	require.JSONEq(t, `{

@@ -31,8 +31,9 @@
 // [Plan.Cover] says which blocks and bytes a range of a request's tokens touches,
 // and what of these blocks it leaves; [Plan.Live] which tokens a group still needs.
 //
-// Two ranks that move blocks between their arenas tell each other a [Description]
-// and compare them field by field.
+// Two ranks that move blocks between their arenas tell each other a [Description].
+// [NewPairing] compares them field by field, and [Pairing.Moves] turns lists of
+// blocks and a range of tokens into the runs of bytes of a transfer.
 //
 // # Pages of a reduced size
 //
