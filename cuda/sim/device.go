@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/sim/ptx"
 )
 
 // Device is a simulated GPU. It implements [cuda.Device] and [cuda.Watcher].
@@ -75,6 +76,7 @@ type Stats struct {
 	Modules   uint64             // loads
 	Functions uint64             // look-ups
 	MaxQueued int                // the most commands that one stream held
+	Kernels   ptx.Count          // what the warps of kernels in PTX did
 }
 
 // Stats returns the counts so far. It costs the host nothing.

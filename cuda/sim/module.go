@@ -145,6 +145,7 @@ type kernelWork struct {
 	run    *ptx.Run
 	blocks uint64 // a chunk
 	bytes  uint64 // counted so far
+	count  ptx.Count
 }
 
 func (w *kernelWork) step() (float64, bool, error) {
@@ -156,6 +157,10 @@ func (w *kernelWork) step() (float64, bool, error) {
 	read, written := w.run.Traffic()
 	bytes := read + written - w.bytes
 	w.bytes = read + written
+	done := w.run.Count()
+	w.t.d.stats.Kernels.Add(done)
+	w.t.d.stats.Kernels.Sub(w.count)
+	w.count = done
 	return float64(bytes), last, err
 }
 

@@ -257,6 +257,7 @@ func (r *Run) exec(w *warp) error {
 			}
 			continue
 		case opJoin:
+			n-- // no instruction of the kernel
 			if w.rpc == pc-1 {
 				w.pop()
 				pc = w.pc
@@ -267,6 +268,7 @@ func (r *Run) exec(w *warp) error {
 			if w.mask == 0 {
 				if !w.pop() {
 					w.state = warpExited
+					r.count.Instructions += n
 					return nil
 				}
 				pc = w.pc

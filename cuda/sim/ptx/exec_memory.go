@@ -162,6 +162,7 @@ func (r *Run) load(w *warp, in *inst, m uint32) error {
 		if uniform(a) {
 			if p, g := r.whole(first, n); p != nil {
 				r.read += n * uint64(g.Scale)
+				r.count.loaded(sectors{n: spanned(first, n)})
 				for k := range int(in.vec) {
 					w.regs[in.elems[k]].fill(in.extend(loadLE(p[k*int(in.size):], int(in.size))))
 				}
@@ -170,11 +171,13 @@ func (r *Run) load(w *warp, in *inst, m uint32) error {
 		} else if ascending(a, n) {
 			if p, g := r.whole(first, warpSize*n); p != nil {
 				r.read += warpSize * n * uint64(g.Scale)
+				r.count.loaded(sectors{n: spanned(first, warpSize*n)})
 				loadAscending(w, in, p)
 				return nil
 			}
 		}
 	}
+	var touched sectors
 	for ; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m) & 31
 		p, g, t := r.at(w, in, lane, a[lane]+uint64(in.imm), false)
@@ -183,11 +186,13 @@ func (r *Run) load(w *warp, in *inst, m uint32) error {
 		}
 		if g != nil {
 			r.read += n * uint64(g.Scale)
+			touched.touch(a[lane] + uint64(in.imm))
 		}
 		for k := range int(in.vec) {
 			w.regs[in.elems[k]][lane] = in.extend(loadLE(p[k*int(in.size):], int(in.size)))
 		}
 	}
+	r.count.loaded(touched)
 	return nil
 }
 
@@ -250,10 +255,13 @@ func (r *Run) store(w *warp, in *inst, m uint32) error {
 	if first := a[0] + uint64(in.imm); m == allLanes && in.overGlobal() && first&(n-1) == 0 && ascending(a, n) {
 		if p, g := r.whole(first, warpSize*n); p != nil && !g.ReadOnly {
 			r.written += warpSize * n * uint64(g.Scale)
+			r.count.stored(sectors{n: spanned(first, warpSize*n)}, m)
 			storeAscending(w, in, p)
 			return nil
 		}
 	}
+	var touched sectors
+	all := m
 	for ; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m) & 31
 		p, g, t := r.at(w, in, lane, a[lane]+uint64(in.imm), true)
@@ -262,11 +270,13 @@ func (r *Run) store(w *warp, in *inst, m uint32) error {
 		}
 		if g != nil {
 			r.written += n * uint64(g.Scale)
+			touched.touch(a[lane] + uint64(in.imm))
 		}
 		for k := range int(in.vec) {
 			storeLE(p[k*int(in.size):], int(in.size), w.regs[in.elems[k]][lane])
 		}
 	}
+	r.count.stored(touched, all)
 	return nil
 }
 
@@ -308,6 +318,8 @@ func storeAscending(w *warp, in *inst, p []byte) {
 func (r *Run) atomic(w *warp, in *inst, m uint32) error {
 	a, b, c := &w.regs[in.a], &w.regs[in.b], &w.regs[in.c]
 	size := int(in.size)
+	var touched sectors
+	all := m
 	for ; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m) & 31
 		p, g, t := r.at(w, in, lane, a[lane]+uint64(in.imm), true)
@@ -317,11 +329,14 @@ func (r *Run) atomic(w *warp, in *inst, m uint32) error {
 		if g != nil {
 			r.read += uint64(size) * uint64(g.Scale)
 			r.written += uint64(size) * uint64(g.Scale)
+			touched.touch(a[lane] + uint64(in.imm))
 		}
 		old := loadLE(p, size)
 		storeLE(p, size, atomicValue(in, old, b[lane], c[lane]))
 		w.regs[in.d][lane] = old
 	}
+	r.count.loaded(touched)
+	r.count.stored(touched, all)
 	return nil
 }
 

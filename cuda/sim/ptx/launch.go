@@ -80,6 +80,7 @@ type Run struct {
 
 	now, slept    uint64 // nanoseconds: the timer at, and the longest sleep in, this Step
 	read, written uint64
+	count         Count
 	scratch       lanes
 }
 
