@@ -58,7 +58,7 @@ __device__ inline void checksum(const char *origin, const Tile *tiles, u32 tileC
     for (Cursor c(tileCount); c.position < count; c.next()) {
         const Tile t = loadTile(tiles, c.tile);
         const int id = ids[c.position];
-        if ((u32)id - first >= span)
+        if (((u32)id - first >= span) | t.none())
             continue;
         u64 sum = sumTile(origin + t.start + (u64)(u32)id * t.stride, t.bytes(), t.offset);
         for (u32 d = 16; d > 0; d >>= 1)

@@ -13,7 +13,7 @@ __device__ inline void copyPairs(const Side &dst, const Side &src, const Tile *t
     for (Cursor c(tileCount); c.position < count; c.next()) {
         const Tile t = loadTile(tiles, c.tile);
         const Pair p = pairs[c.position];
-        if (dst.skips(p.dst) || src.skips(p.src) || p.dst == p.src && dst.base == src.base)
+        if (dst.skips(p.dst) | src.skips(p.src) | t.none() | (p.dst == p.src & dst.base == src.base))
             continue;
         copy(dst.at(t, p.dst), src.at(t, p.src), t.bytes());
     }

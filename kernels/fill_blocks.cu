@@ -12,9 +12,9 @@ __device__ inline void fillBlocks(char *origin, const Tile *tiles, u32 tileCount
     for (Cursor c(tileCount); c.position < count; c.next()) {
         const Tile t = loadTile(tiles, c.tile);
         const int id = ids[c.position];
-        if ((u32)id - first >= span)
+        if (((u32)id - first >= span) | t.none())
             continue;
-        fill(base + t.start + (u64)(u32)id * t.stride, t.bytes(), (u32)word);
+        fill<false>(base + t.start + (u64)(u32)id * t.stride, t.bytes(), (u32)word);
     }
 }
 

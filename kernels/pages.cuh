@@ -78,7 +78,7 @@ template <> struct Row<0> {
 // Fills bytes at p with a word of four, the first of which is the lowest: 16-byte
 // stores, single bytes in front of the first 16-byte boundary and behind the
 // last. The single bytes of a warp go out as one store.
-__device__ inline void fill(Address p, u32 bytes, u32 word) {
+template <bool zeros> __device__ inline void fill(Address p, u32 bytes, u32 word) {
     const u32 lane = threadIdx.x & 31;
     const u32 head = min(-(u32)p & 15, bytes);
     const u32 tail = (bytes - head) & 15;
@@ -93,7 +93,11 @@ __device__ inline void fill(Address p, u32 bytes, u32 word) {
     }
     const u32 turn = 8 * head & 31;
     const u32 w = word >> turn | word << (32 - turn & 31);
-    const uint4 four = make_uint4(w, w, w, w);
+    // No tile has 2^30 bytes, which ptxas does not know: it keeps four registers in a
+    // row for what it takes for four values, and would else make them anew for each
+    // store. Zeros need no registers.
+    const u32 nothing = zeros ? 0 : bytes >> 30;
+    const uint4 four = make_uint4(w, w + nothing, w + 2 * nothing, w + 3 * nothing);
 #pragma unroll 1
     for (; vectors >= KVG_UNROLL * 32; vectors -= KVG_UNROLL * 32, v += KVG_UNROLL * 512)
         Row<KVG_UNROLL>::store(v, four);

@@ -50,11 +50,11 @@ __device__ inline void prepare(const Step &step, const Pair *__restrict__ pairs)
         for (Cursor c(tileCount, warp >= shift ? warp - shift : warp + warps - shift); c.position < count; c.next()) {
             const Tile t = loadTile(tiles, c.tile);
             const Pair p = pairs[list + c.position];
-            if (dst.skips(p.dst))
+            if (dst.skips(p.dst) | t.none())
                 continue;
             const Address to = dst.at(t, p.dst);
             if (src.base == 0)
-                fill(to, t.bytes(), 0);
+                fill<true>(to, t.bytes(), 0);
             else if (!src.skips(p.src))
                 copy(to, src.at(t, p.src), t.bytes());
         }

@@ -15,13 +15,13 @@ __device__ inline void reset(char *origin, const Tile *tiles, u32 tileCount, u32
     for (Cursor c(tileCount); c.position < count; c.next()) {
         const Tile t = loadTile(tiles, c.tile);
         const int id = ids[c.position];
-        if ((u32)id - first >= span)
+        if (((u32)id - first >= span) | t.none())
             continue;
         const Address p = base + t.start + (u64)(u32)id * t.stride;
         if (row)
             copy(p, from + t.offset, t.bytes());
         else
-            fill(p, t.bytes(), 0);
+            fill<true>(p, t.bytes(), 0);
     }
 }
 

@@ -12,9 +12,9 @@ __device__ inline void zero(char *origin, const Tile *tiles, u32 tileCount, u32 
     for (Cursor c(tileCount); c.position < count; c.next()) {
         const Tile t = loadTile(tiles, c.tile);
         const int id = ids[c.position];
-        if ((u32)id - first >= span)
+        if (((u32)id - first >= span) | t.none())
             continue;
-        fill(base + t.start + (u64)(u32)id * t.stride, t.bytes(), 0);
+        fill<true>(base + t.start + (u64)(u32)id * t.stride, t.bytes(), 0);
     }
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fetches into .cache/, pinned by version and hash, the CUDA compilers (NVRTC
-# 11.8 makes the PTX, ptxas 12.9 checks it), NVIDIA's NIXL with UCX and its
+# 11.8 makes the PTX, ptxas 12.9 checks it, nvdisasm 13.5 shows what it made of
+# it), NVIDIA's NIXL with UCX and its
 # plugins, for the tests of nixl/libnixl, NVIDIA's Python client of the driver,
 # for those of cuda/softcuda, and CUDA's headers, for gorgonia.org/cu. Does
 # nothing, and needs no network, where they are there already.
@@ -8,6 +9,8 @@
 #   scripts/deps.sh         fetch
 #   scripts/deps.sh nvrtc   print the path of libnvrtc.so
 #   scripts/deps.sh ptxas   print the path of ptxas
+#   scripts/deps.sh nvdisasm
+#                           print the path of nvdisasm
 #   scripts/deps.sh nixl    print the path of libnixl_capi.so
 #   scripts/deps.sh client  print the PYTHONPATH of cuda-bindings
 #   scripts/deps.sh headers print the path of cuda.h
@@ -16,6 +19,7 @@ cd "$(dirname "$0")/.."
 
 nvrtc_version=11.8.89
 nvcc_version=12.9.86
+nvdisasm_version=13.5.37
 bindings_version=13.0.3
 pathfinder_version=1.9.1
 pathfinder_hash=b743c132f90ad2d1e71d43fd28f31ebcde518f943e50fd44aca62b2a80d5230d
@@ -25,6 +29,7 @@ case "$(uname -m)" in
 x86_64)
 	nvrtc_hash=a8d02f3cba345be56b1ffc3e74d8f61f02bb758dd31b0f20e12277a5a244f756
 	nvcc_hash=5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0
+	nvdisasm_hash=d3fdbdd49fa53e2e4aacd3db8259d052bd2b049ececdcb69e92e083c6728e7ca
 	# For Python 3.10, 3.11, 3.12 and 3.13.
 	bindings_hash="c5f797ce534a303525259be0ae7ee9cfcf4f7874b22f1f9b8e85555509dccb83
 		9afede5937474864aa794eb57399dbdf5d2b05427aadcac275209b0857528a61
@@ -36,6 +41,7 @@ x86_64)
 aarch64)
 	nvrtc_hash=8ab17ed51e7c4928f7170a0551e3e3b42f89d973bd267ced9688c238b3e10aef
 	nvcc_hash=44e1eca4d08926193a558d2434b1bf83d57b4d5743e0c431c0c83d51da1df62b
+	nvdisasm_hash=a3a8248074edb9fba63b74c38a5416b712a91ab09e70b8ab37186c3d293fc605
 	# For Python 3.11.
 	bindings_hash=dfd66c25a133365c4f93e3396c38c64b04400ccafd18c3a889ae251a1bfabaa1
 	headers_hash=83469a846206f2a733db0c42e223589ab62fd2fabac4432d2f8802de4bded0a4
@@ -87,6 +93,7 @@ case "${1:-fetch}" in
 fetch)
 	fetch nvidia-cuda-nvrtc-cu11 "$nvrtc_version" "$nvrtc_hash"
 	fetch nvidia-cuda-nvcc-cu12 "$nvcc_version" "$nvcc_hash"
+	fetch nvidia-cuda-nvdisasm "$nvdisasm_version" "$nvdisasm_hash"
 	# Whatever Python there is: the libraries are the same in each wheel, and
 	# one hash holds for all. Its own Python module needs Python 3.11.
 	fetch nixl-cu12 "$nixl_version" "$nixl_hash" --implementation cp --python-version 3.11 --abi cp311 \
@@ -96,6 +103,7 @@ fetch)
 	fetch nvidia-cuda-runtime-cu12 "$headers_version" "$headers_hash"
 	;;
 nvrtc) locate ".cache/nvidia-cuda-nvrtc-cu11-$nvrtc_version" 'libnvrtc.so.*' ;;
+nvdisasm) locate ".cache/nvidia-cuda-nvdisasm-$nvdisasm_version" nvdisasm ;;
 ptxas) locate ".cache/nvidia-cuda-nvcc-cu12-$nvcc_version" ptxas ;;
 client)
 	bindings=$(locate ".cache/cuda-bindings-$bindings_version" 'driver.cpython-*.so')
@@ -105,7 +113,7 @@ client)
 headers) locate ".cache/nvidia-cuda-runtime-cu12-$headers_version" cuda.h ;;
 nixl) locate ".cache/nixl-cu12-$nixl_version" libnixl_capi.so ;;
 *)
-	echo "usage: $0 [fetch|nvrtc|ptxas|client|headers|nixl]" >&2
+	echo "usage: $0 [fetch|nvrtc|ptxas|nvdisasm|client|headers|nixl]" >&2
 	exit 2
 	;;
 esac

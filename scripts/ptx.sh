@@ -2,20 +2,25 @@
 # The PTX beside the kernels' sources.
 #
 #   scripts/ptx.sh make    make it anew from the .cu files of $folders
+#                          and count the instructions that ptxas makes of it
 #   scripts/ptx.sh check   fail where the committed PTX is not what the sources
-#                          give, or where ptxas refuses it for a supported GPU
+#                          give, where ptxas refuses it for a supported GPU or
+#                          spills registers, or where the counts have changed
 #
 # The compilers are those of scripts/deps.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-folders="kernels bench/live/standin"
+folders="kernels kernels/testdata bench/live/standin"
 # Other variants of the kernels: a folder in kernels, the macro that makes it what
 # it is, and the kernels that differ by it (kernels/variants.go).
 variant_folders="writeback"
 variant_define() { case $1 in writeback) echo KVG_STREAMING=0 ;; esac; }
 variant_kernels="zero_blocks fill_blocks reset_state copy_blocks prepare_step"
 archs="70 75 80 86 89 90 100 120"
+# Instructions are counted for these: nvdisasm 13 knows none before.
+counted_archs="80 90 100 120"
+counts=kernels/testdata/sass.txt
 
 # compile FOLDER OUT
 compile() {
@@ -44,6 +49,31 @@ make() {
 		mkdir -p "$dir"
 		compile "$dir" "$dir"
 	done
+	count "$counts"
+}
+
+# count OUT: the table of instructions that the committed PTX becomes.
+count() {
+	local tmp ptxas nvdisasm arch f args=()
+	ptxas=$(scripts/deps.sh ptxas)
+	nvdisasm=$(scripts/deps.sh nvdisasm)
+	tmp=$(mktemp -d)
+	for arch in $counted_archs; do
+		for f in kernels/*.ptx kernels/testdata/zero_words.ptx; do
+			"$ptxas" -arch="sm_$arch" "$f" -o "$tmp/cubin"
+			"$nvdisasm" -c "$tmp/cubin" >"$tmp/${f##*/}.$arch" 2>"$tmp/log" || {
+				cat "$tmp/log" >&2
+				return 1
+			}
+			args+=("sm_$arch=$tmp/${f##*/}.$arch")
+		done
+	done
+	{
+		echo "# Instructions of a warp in the inner loop of each kernel, by ptxas 12.9 and"
+		echo "# nvdisasm 13.5. Not edited by hand: ./build.sh ptx makes it anew."
+		go run ./kernels/internal/sass "${args[@]}"
+	} >"$1"
+	rm -rf "$tmp"
 }
 
 check() {
@@ -76,6 +106,12 @@ check() {
 			done
 		done
 	done
+	count "$tmp/counts"
+	if ! cmp -s "$tmp/counts" "$counts"; then
+		echo "ptx: $counts is not what the PTX gives; run ./build.sh ptx" >&2
+		diff -u "$counts" "$tmp/counts" 2>&1 | head -n 20 >&2 || true
+		fail=1
+	fi
 	[ "$fail" = 0 ] && echo "ptx: committed PTX is current; ptxas takes it, without spills, for sm_${archs// /, sm_}"
 	return "$fail"
 }
