@@ -11,6 +11,7 @@ package clock
 import (
 	"context"
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -60,3 +61,25 @@ type funcCond struct {
 
 func (f *funcCond) Done() bool     { return f.done() }
 func (f *funcCond) String() string { return f.what }
+
+// Within runs fn, which waits for something outside the clock, such as the
+// network, on a goroutine of its own. It ends fn's context when ctx is done, or
+// when the deadline has come, which is an instant of clk. It does not return before
+// fn has, and returns what fn does.
+func Within(ctx context.Context, clk Clock, what string, deadline time.Duration, fn func(ctx context.Context) error) error {
+	one, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var done atomic.Bool
+	var err error
+	clk.Go(what, func() {
+		err = fn(one)
+		done.Store(true)
+		clk.Notify()
+	})
+	over := Func(what, done.Load)
+	if end := clk.WaitUntil(ctx, over, deadline); end != nil {
+		cancel(end)
+		_ = clk.WaitUntil(context.WithoutCancel(ctx), over, Never)
+	}
+	return err
+}

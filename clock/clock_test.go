@@ -3,6 +3,7 @@ package clock_test
 import (
 	"context"
 	"errors"
+	"io"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -117,4 +118,17 @@ func TestMutexOnTheWallClock(t *testing.T) {
 	require.True(t, m.TryLock())
 	require.False(t, m.TryLock())
 	m.Unlock()
+}
+
+// Within ends what it runs at the deadline or with the context, and says what that
+// returned.
+func TestWithin(t *testing.T) {
+	clk := clock.Wall()
+	wait := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	require.ErrorIs(t, clock.Within(context.Background(), clk, "wait", clk.Now()+time.Millisecond, wait), context.DeadlineExceeded)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(io.ErrClosedPipe)
+	require.ErrorIs(t, clock.Within(ctx, clk, "wait", clock.Never, wait), io.ErrClosedPipe)
+	require.NoError(t, clock.Within(context.Background(), clk, "nothing", clock.Never, func(context.Context) error { return nil }))
+	require.ErrorIs(t, clock.Within(context.Background(), clk, "fails", clk.Now(), func(context.Context) error { return io.EOF }), io.EOF)
 }

@@ -3,7 +3,6 @@ package libnixl
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +36,7 @@ type Agent struct {
 	mu       sync.Mutex
 	h        handle // nil: closed
 	closed   bool
-	backends []*Backend
+	backends []*backend
 	self     nixl.Peer
 	selfName []byte // with a zero byte
 	peers    nixl.Peers
@@ -50,14 +49,10 @@ type Agent struct {
 	made     *sync.Cond         // of mu: making is 0
 	requests *Transfer          // those with a native request, linked
 	lists    map[*List]struct{} // those with a native list
-	views    map[*View]struct{}
-	restarts uint64
 
 	// For Activity: a post since it was last asked, and when it saw that.
 	posted   atomic.Bool
 	lastPost atomic.Int64
-
-	exchange exchange
 }
 
 var (
@@ -78,8 +73,8 @@ type remote struct {
 
 func zeroEnded(name string) []byte { return append([]byte(name), 0) }
 
-// entryData is what the agent keeps with a registered region.
-type entryData struct{ blob []byte }
+// reachable is what the agent keeps with a region that the library has.
+var reachable = new(struct{ _ byte })
 
 // NewAgent makes an agent and its backends, which takes tenths of a second and,
 // with a transport that hangs, for ever: when ctx is done it returns ctx's
@@ -134,7 +129,7 @@ func (l *Library) newAgent(name string, c Config) (*Agent, error) {
 	a := &Agent{
 		lib: l, d: l.d, name: name, selfName: zeroEnded(name), cfg: c, clk: c.Clock,
 		remotes: map[string]*remote{}, past: map[string]map[string]bool{},
-		lists: map[*List]struct{}{}, views: map[*View]struct{}{},
+		lists: map[*List]struct{}{},
 	}
 	a.made = sync.NewCond(&a.mu)
 	var err error
@@ -142,10 +137,6 @@ func (l *Library) newAgent(name string, c Config) (*Agent, error) {
 		return nil, err
 	}
 	if err := a.start(c.Backends); err != nil {
-		return nil, err
-	}
-	if err := a.startExchange(); err != nil {
-		a.end()
 		return nil, err
 	}
 	a.open, a.kept = leak.Open("NIXL agent", name), track(a)
@@ -169,7 +160,7 @@ func (a *Agent) start(backends []BackendConfig) error {
 	a.backends = nil
 	a.mu.Unlock()
 	for _, b := range backends {
-		if _, err := a.addBackend(b); err != nil {
+		if err := a.addBackend(b); err != nil {
 			a.end()
 			return err
 		}
@@ -191,9 +182,6 @@ func (a *Agent) end() status {
 }
 
 func (a *Agent) guard(fn func()) { a.lib.noteSignals(a.d.guard(fn)) }
-
-// Library returns the library that the agent is of.
-func (a *Agent) Library() *Library { return a.lib }
 
 // Name returns the agent's name.
 func (a *Agent) Name() string { return a.name }
@@ -245,14 +233,6 @@ func (a *Agent) leave() { a.life.RUnlock() }
 // is refused with [nixl.ErrBusy] while transfers are in flight. It waits for
 // calls of other goroutines that are under way.
 func (a *Agent) Close() error {
-	err := a.close()
-	if a.isClosed() { // also by a failed Recover
-		a.stopExchange()
-	}
-	return err
-}
-
-func (a *Agent) close() error {
 	a.peersMu.Lock()
 	defer a.peersMu.Unlock()
 	a.memMu.Lock()
@@ -290,9 +270,6 @@ func (a *Agent) stop() {
 		a.requests.dropLocked()
 	}
 	a.mu.Unlock()
-	for v := range a.views {
-		v.release()
-	}
 	for l := range a.lists {
 		l.release()
 	}
@@ -357,7 +334,7 @@ func (a *Agent) PartialMetadata(m nixl.MemoryType, regions []nixl.Descriptor) ([
 		}
 	}
 	a.mu.Unlock()
-	b, s, err := a.d.partialMetadata(a.h, m, held, nil)
+	b, s, err := a.d.partialMetadata(a.h, m, held)
 	return seal(b), failed(op, "", s, err)
 }
 
@@ -401,22 +378,8 @@ func (a *Agent) Notifications(dst []nixl.Notification) ([]nixl.Notification, err
 	return dst, failed(op, "", s, err)
 }
 
-// InFlight returns how many transfers are in flight.
-func (a *Agent) InFlight() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.inFlight
-}
-
-func cleanName(op, name string) error {
-	if name == "" || strings.IndexByte(name, 0) >= 0 {
-		return nixl.Refuse(op, name, nixl.ErrInvalid, "name %q", name)
-	}
-	return nil
-}
-
 func (a *Agent) takes(m nixl.MemoryType) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.backends, func(b *Backend) bool { return slices.Contains(b.info.Memories, m) })
+	return slices.ContainsFunc(a.backends, func(b *backend) bool { return slices.Contains(b.info.memories, m) })
 }

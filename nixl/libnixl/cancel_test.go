@@ -74,7 +74,7 @@ func TestCancelInMidFlight(t *testing.T) {
 					c.b.goOn()
 				}
 				canceled(t, wait(t, c.a, x))
-				require.Zero(t, c.a.InFlight())
+				require.Zero(t, inFlight(c.a))
 				require.Empty(t, c.a.Poisoned())
 
 				for k := range to {
@@ -200,6 +200,6 @@ func TestCancelAgainstEverything(t *testing.T) {
 		}
 	}
 	t.Log(ends)
-	require.Zero(t, p.a.InFlight())
+	require.Zero(t, inFlight(p.a))
 	require.NoError(t, p.regA.Close())
 }

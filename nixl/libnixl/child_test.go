@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/nixl"
+	"github.com/kvgate/kvgate/nixl/exchange"
 	"github.com/kvgate/kvgate/nixl/nixltest"
 )
 
@@ -123,7 +123,6 @@ type reply struct {
 	Peer     nixl.Peer
 	Messages []nixl.Notification
 	Status   nixl.Status
-	Known    bool
 	Poisoned []nixl.Region
 }
 
@@ -249,14 +248,20 @@ func (s *server) answer(q *request, r *reply) (err error) {
 		s.transfers[q.ID].Cancel()
 	case "release":
 		err = s.transfers[q.ID].Close()
-	case "publish":
-		err = s.a.Publish(context.Background(), netip.AddrPort{})
-	case "withdraw":
-		err = s.a.Withdraw(context.Background(), netip.AddrPort{})
-	case "fetch":
-		r.Peer, err = s.a.FetchPeer(context.Background(), q.Name, netip.AddrPort{}, s.a.Clock().Now()+patience/2)
-	case "known":
-		r.Known, err = s.a.Known(q.Peer)
+	case "publish", "withdraw", "fetch":
+		var e *exchange.Etcd
+		if e, err = exchange.NewEtcd(s.a.Clock(), "", ""); err != nil {
+			return err
+		}
+		defer e.Close()
+		switch ctx := context.Background(); q.Op {
+		case "publish":
+			err = e.Publish(ctx, s.a)
+		case "withdraw":
+			err = e.Withdraw(ctx, s.a.Name())
+		default:
+			r.Peer, err = e.Fetch(ctx, s.a, q.Name, s.a.Clock().Now()+patience/2)
+		}
 	case "close":
 		err = s.a.Close()
 	default:

@@ -2,7 +2,6 @@ package libnixl
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -44,27 +43,7 @@ type Config struct {
 	// soonest and takes a processor for itself, as the library does by default.
 	Spin bool
 
-	// Listen lets other agents ask this one for its metadata over a socket, and
-	// tell it theirs, on all addresses of the machine. Whoever can connect can
-	// introduce peers and make known ones unknown.
-	Listen     bool
-	ListenPort uint16 // 0: 8888, as the library has it
-	// Refused, if not nil, is told of what came to the listener and was refused.
-	// It is called by the goroutine of the connection, and may close the agent;
-	// Agent.Close does not wait for a call that is under way.
-	Refused func(from netip.AddrPort, err error)
-
-	// Etcd are the servers that Publish and FetchPeer use where no address is
-	// given, with commas between them; empty: those of NIXL_ETCD_ENDPOINTS.
-	Etcd string
-	// EtcdNamespace is what keys begin with; empty: NIXL_ETCD_NAMESPACE, or what
-	// the library has for it.
-	EtcdNamespace string
-
 	Sync ThreadSync
-	// Telemetry lets Transfer.Telemetry answer. The library takes it from
-	// NIXL_TELEMETRY_ENABLE where that is set.
-	Telemetry bool
 
 	// Backends are made with the agent; nil means UCX with its defaults.
 	Backends []BackendConfig
@@ -127,8 +106,8 @@ func (b *BackendConfig) check(op string) error {
 
 func (c *Config) native() *agentConfig {
 	n := &agentConfig{
-		progress: !c.NoProgressThread, telemetry: c.Telemetry,
-		sync: c.Sync, progressDelay: c.ProgressWait,
+		progress: !c.NoProgressThread,
+		sync:     c.Sync, progressDelay: c.ProgressWait,
 	}
 	if n.progressDelay == 0 && !c.Spin {
 		n.progressDelay = time.Millisecond

@@ -25,10 +25,10 @@
 //     checksum if it has one, and without one the addresses and keys of UCX. See
 //     below for what is not.
 //   - What comes by etcd or by its listener it loads in the background, unread
-//     and untold. [Agent.Publish], [Agent.FetchPeer] and the listener are Go here,
-//     with the library's keys and protocol; all of it goes through AddPeer.
-//     The library's own client, which NIXL_ETCD_ENDPOINTS starts, is left with
-//     nothing but to write the agent's name.
+//     and untold. Neither is used: package nixl/exchange does both in Go, with the
+//     library's keys and protocol, and all of it goes through AddPeer. The library's
+//     own client, which NIXL_ETCD_ENDPOINTS starts, is left with nothing but to write
+//     the agent's name.
 //   - It replaces signal handlers that Go needs. They are put back after each
 //     call that loads code ([Library.RestoredSignals]).
 //   - Its C ABI has one code for many errors: see below.
@@ -45,8 +45,8 @@
 //     address of a region has no form: transfers then use other memory of the
 //     peer, and over TCP, where the peer follows it, the peer can end. Set
 //     [Config.RequireSeal] where all peers are of this binding. A checksum is no
-//     signature: it does not keep out what is made to do harm, nor does the
-//     listener ask who connects: see [Config.Listen].
+//     signature: it does not keep out what is made to do harm, nor does a
+//     listener of nixl/exchange ask who connects.
 //   - UCX connects over TCP when a peer is added, and all calls of the agent wait.
 //     A host that does not answer is refused before ([Config.ConnectTimeout]). One
 //     that falls silent just then, or has several addresses of which UCX takes a

@@ -57,13 +57,13 @@ func (t *Transfer) classify(op string, s status) error {
 	if s != statusBackend || errors.Is(err, nixl.ErrDisconnected) || t.spec.Peer == a.self {
 		return err
 	}
-	backends := a.Backends()
+	backends := a.allBackends()
 	handles := make([]handle, len(backends))
 	for i, b := range backends {
 		handles[i] = b.h
 	}
 	i, s, callErr := a.d.backendOf(a.h, t.req, handles)
-	if callErr != nil || s != statusOK || i < 0 || backends[i].Plugin() != ucxPlugin {
+	if callErr != nil || s != statusOK || i < 0 || backends[i].config.Plugin != ucxPlugin {
 		return err
 	}
 	a.mu.Lock()

@@ -3,7 +3,6 @@ package libnixl_test
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"time"
 	"unsafe"
 
@@ -73,22 +72,4 @@ func Example() {
 		return
 	}
 	fmt.Println(t.Close())
-}
-
-// Many nodes meet through etcd: each publishes itself and fetches those that it
-// needs, also before they have come.
-func ExampleAgent_FetchPeer() {
-	meet := func(ctx context.Context, lib *libnixl.Library, self, other string) (nixl.Peer, error) {
-		a, err := lib.NewAgent(ctx, self, libnixl.Config{Etcd: "http://etcd-0:2379,http://etcd-1:2379"})
-		if err != nil {
-			return nixl.Peer{}, err
-		}
-		// ... register memory ...
-		etcd := netip.AddrPort{}
-		if err := a.Publish(ctx, etcd); err != nil {
-			return nixl.Peer{}, err
-		}
-		return a.FetchPeer(ctx, other, etcd, a.Clock().Now()+time.Minute)
-	}
-	_ = meet
 }

@@ -68,7 +68,7 @@ func TestHungPeer(t *testing.T) {
 				require.ErrorIs(t, err, want)
 				require.True(t, nixl.Quiet(err))
 				require.Empty(t, c.a.Poisoned())
-				require.Zero(t, c.a.InFlight())
+				require.Zero(t, inFlight(c.a))
 				_, err = c.a.NewTransfer(*x.Spec())
 				quiet(t, err, nixl.ErrNoPeer)
 

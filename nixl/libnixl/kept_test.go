@@ -2,9 +2,6 @@ package libnixl
 
 import (
 	"context"
-	"io"
-	"net"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -49,12 +46,12 @@ func TestListsGoBeforeTheirMemory(t *testing.T) {
 	require.NoError(t, p.regA.Close())
 	p.regA, err = p.a.Register(nixl.DRAM, all(p.bufA))
 	require.NoError(t, err)
-	_, err = p.a.NewIndexed(nixl.Read, local, []int32{0}, remote, []int32{0}, nil, RequestOptions{})
+	_, err = p.a.NewIndexed(nixl.Read, local, []int32{0}, remote, []int32{0}, nil)
 	quiet(t, err, nixl.ErrClosed)
 	require.NoError(t, local.Close())
 	local, err = p.a.PrepareLocal(nixl.DRAM, all(p.bufA))
 	require.NoError(t, err)
-	x, err := p.a.NewIndexed(nixl.Read, local, []int32{0}, remote, []int32{0}, nil, RequestOptions{})
+	x, err := p.a.NewIndexed(nixl.Read, local, []int32{0}, remote, []int32{0}, nil)
 	require.NoError(t, err, "the remote one lives")
 	require.NoError(t, x.Post())
 	require.NoError(t, wait(t, p.a, x))
@@ -78,70 +75,4 @@ func TestRecoverWaitsForRequestsThatAreMade(t *testing.T) {
 	require.Error(t, x.Post(), "of an earlier generation")
 	p.meet(t)
 	p.moves(t)
-}
-
-func TestTooManyConnections(t *testing.T) {
-	port := freePort(t)
-	refused := make(chan error, 1)
-	a := agent(t, "decode", Config{Listen: true, ListenPort: port.Port(), Refused: func(_ netip.AddrPort, err error) { refused <- err }})
-	l := a.exchange.listen
-	l.mu.Lock()
-	require.Equal(t, maxConnections, l.limit)
-	l.limit = 2
-	l.mu.Unlock()
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", port.String())
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	answers := func(c net.Conn) {
-		require.NoError(t, writeFrame(c, sendCommand, nil))
-		command, blob, err := readFrame(c)
-		require.NoError(t, err)
-		require.Equal(t, loadCommand, command)
-		_, err = ParseMetadata(blob)
-		require.NoError(t, err)
-	}
-	one, two := dial(), dial()
-	answers(one)
-	answers(two)
-	three := dial()
-	clk := clock.Wall()
-	for len(refused) == 0 {
-		require.Less(t, clk.Now(), patience, "not refused")
-		require.NoError(t, clk.Sleep(context.Background(), time.Millisecond))
-	}
-	require.ErrorContains(t, <-refused, "more than 2 connections")
-	_, err := io.ReadAll(three)
-	require.NoError(t, err, "closed")
-	answers(one)
-	require.NoError(t, two.Close())
-	for {
-		l.mu.Lock()
-		n := len(l.conns)
-		l.mu.Unlock()
-		if n < 2 {
-			break
-		}
-		require.Less(t, clk.Now(), patience)
-		require.NoError(t, clk.Sleep(context.Background(), time.Millisecond))
-	}
-	answers(dial())
-}
-
-// What etcd tells of before the fetch is of an earlier life.
-func TestLeavingBeforeTheFetchIsPast(t *testing.T) {
-	p := newPair(t, 1<<12, Config{})
-	w := &withdrawals{a: p.a, fetched: map[string]fetchedPeer{"prefill": {p.peer, 7}}}
-	for _, at := range []int64{6, 7} {
-		w.left("prefill", at)
-		q, err := p.a.Peer("prefill")
-		require.NoError(t, err, at)
-		require.Equal(t, p.peer, q)
-	}
-	w.left("other", 9)
-	w.left("prefill", 8)
-	_, err := p.a.Peer("prefill")
-	quiet(t, err, nixl.ErrNoPeer)
 }

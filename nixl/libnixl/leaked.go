@@ -14,9 +14,8 @@ import (
 // agent is made. It is called on a goroutine of the runtime's and must not
 // block.
 //
-// Everything that is made of an agent keeps it alive, and so do its listener and
-// its watch of etcd, which run until Close: such an agent is never told of. Nor is
-// a transfer, list, view or registration that was dropped: the agent keeps what
+// Everything that is made of an agent keeps it alive, and so does a
+// listener of package exchange: such an agent is never told of. Nor is a transfer, list, view or registration that was dropped: the agent keeps what
 // they have of the library until its own end, or that of their memory or peer.
 var Leaked = func(agent string) {
 	fmt.Fprintf(os.Stderr, "kvgate: NIXL agent %s was dropped without Close\n", agent)

@@ -227,14 +227,6 @@ func pythonFolders() []string {
 // Path returns the file that was loaded.
 func (l *Library) Path() string { return l.path }
 
-// PluginFolder returns where the library looks for plugins, or "" where that
-// is left to it.
-func (l *Library) PluginFolder() string { return l.plugins }
-
-// Tried returns what was tried before, each with the reason why it could not
-// be used.
-func (l *Library) Tried() []string { return slices.Clone(l.tried) }
-
 // Version returns the version of the wheel that the library is of, or "" where
 // it is not of one: the C ABI tells none.
 func (l *Library) Version() string {
@@ -247,14 +239,8 @@ func (l *Library) Version() string {
 	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(found[0]), name+"-"), ".dist-info")
 }
 
-// RestoredSignals returns the signals whose handlers the library or a backend
-// replaced so far, and that were put back: Go needs its own.
-func (l *Library) RestoredSignals() []int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.signals)
-}
-
+// noteSignals notes signals whose handlers the library or a backend replaced, and
+// that were put back: Go needs its own.
 func (l *Library) noteSignals(numbers []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -58,7 +58,7 @@ func (a *Agent) prepareList(op string, p nixl.Peer, m nixl.MemoryType, d []nixl.
 	if err != nil {
 		return nil, err
 	}
-	h, s, err := a.d.prepare(a.h, a.aliases.of(p.Name), m, d, nil)
+	h, s, err := a.d.prepare(a.h, a.aliases.of(p.Name), m, d)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t.unpin(true)
@@ -118,7 +118,7 @@ type indexed struct {
 
 // NewIndexed prepares a transfer of entries of two lists, by index. The
 // notification may be nil, as in [nixl.Spec].
-func (a *Agent) NewIndexed(op nixl.Op, local *List, localIndex []int32, remote *List, remoteIndex []int32, notification []byte, o RequestOptions) (*Transfer, error) {
+func (a *Agent) NewIndexed(op nixl.Op, local *List, localIndex []int32, remote *List, remoteIndex []int32, notification []byte) (*Transfer, error) {
 	const name = "indexed transfer"
 	if local == nil || remote == nil || local.a != a || remote.a != a || local.peer.Name != "" || remote.peer.Name == "" {
 		return nil, nixl.Refuse(name, "", nixl.ErrInvalid, "needs a local and a remote list of agent %s", a.name)
@@ -134,7 +134,7 @@ func (a *Agent) NewIndexed(op nixl.Op, local *List, localIndex []int32, remote *
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	t := &Transfer{a: a, spec: s, opt: &o, lists: &indexed{local, remote, slices.Clone(localIndex), slices.Clone(remoteIndex)}}
+	t := &Transfer{a: a, spec: s, lists: &indexed{local, remote, slices.Clone(localIndex), slices.Clone(remoteIndex)}}
 	if err := t.prepare(name); err != nil {
 		return nil, err
 	}
@@ -154,11 +154,11 @@ func (l *List) pick(op string, index []int32) ([]nixl.Descriptor, error) {
 
 // make makes the native request. Both lists are held by the agent's lock, which
 // this call does not keep long: nothing is looked up.
-func (x *indexed) make(a *Agent, op nixl.Op, opt handle) (handle, status, error) {
+func (x *indexed) make(a *Agent, op nixl.Op) (handle, status, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if x.local.h == nil || x.remote.h == nil {
 		return nil, 0, nixl.Refuse("indexed transfer", x.remote.peer.Name, nixl.ErrClosed, "list")
 	}
-	return a.d.make(a.h, op, x.local.h, x.localI, x.remote.h, x.remoteI, opt)
+	return a.d.make(a.h, op, x.local.h, x.localI, x.remote.h, x.remoteI)
 }

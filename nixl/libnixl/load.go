@@ -37,8 +37,8 @@ func (at offsets) filled(blob []byte) []byte {
 // that is here, but not connected with the peer's, or twice with two keys.
 func (a *Agent) loadable(op string, m *Metadata, reached map[string]bool) error {
 	here := map[string]bool{}
-	for _, b := range a.Backends() {
-		here[b.Plugin()] = true
+	for _, b := range a.allBackends() {
+		here[b.config.Plugin] = true
 	}
 	keys := make(map[keyOf]string, len(m.Regions))
 	for _, r := range m.Regions {

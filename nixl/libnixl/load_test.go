@@ -85,9 +85,7 @@ func TestMetadataAfterAFailedRegistration(t *testing.T) {
 
 	p, err := other.AddPeer(raw(t, b))
 	require.NoError(t, err)
-	known, err := other.Known(p)
-	require.NoError(t, err)
-	require.True(t, known)
+	require.True(t, known(t, other, p))
 	buf := pages(t, 4096)
 	_, err = b.Register(nixl.DRAM, all(buf))
 	require.NoError(t, err)
@@ -101,9 +99,7 @@ func TestMetadataAfterAFailedRegistration(t *testing.T) {
 	q, err := other.AddPeer(withSections(t, append(none, '|'), "UCX", nil))
 	require.NoError(t, err)
 	require.Equal(t, p, q)
-	known, err = other.Known(p)
-	require.NoError(t, err)
-	require.True(t, known)
+	require.True(t, known(t, other, p))
 }
 
 // What would make the library fail is refused before it, and the peer stays.
@@ -171,7 +167,7 @@ func TestAfterALoadThatFailed(t *testing.T) {
 			_, err = p.a.AddPeer(blob)
 			quiet(t, err, nixl.ErrNoPeer)
 			p.s.onLoad = nil
-			_, err = p.a.Peer("prefill")
+			_, err = current(p.a, "prefill")
 			quiet(t, err, nixl.ErrNoPeer)
 			_, err = p.a.NewTransfer(p.spec(nixl.Read, 0, 64))
 			require.Error(t, err)
@@ -181,9 +177,7 @@ func TestAfterALoadThatFailed(t *testing.T) {
 			p.moves(t)
 			require.NoError(t, p.a.Notify(p.peer, []byte("x")))
 			require.NoError(t, p.a.Connect(p.peer))
-			known, err := p.a.Known(p.peer)
-			require.NoError(t, err)
-			require.True(t, known)
+			require.True(t, known(t, p.a, p.peer))
 			l, err := p.a.PrepareRemote(p.peer, nixl.DRAM, all(p.bufB))
 			require.NoError(t, err)
 			require.NoError(t, l.Close())

@@ -90,3 +90,31 @@ func agent(t testing.TB, name string, c Config) *Agent {
 	t.Cleanup(func() { require.NoError(t, a.Close()) })
 	return a
 }
+
+// current is the peer of a name as the agent knows it now.
+func current(a *Agent, name string) (nixl.Peer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p, known, _ := a.peers.Current(name)
+	if !known {
+		return nixl.Peer{}, nixl.Refuse("peer", name, nixl.ErrNoPeer, "")
+	}
+	return p, nil
+}
+
+// known reports whether the peer is known and the library still has its metadata.
+func known(t testing.TB, a *Agent, p nixl.Peer) bool {
+	t.Helper()
+	if q, err := current(a, p.Name); err != nil || q != p {
+		return false
+	}
+	s, err := a.d.check(a.h, a.aliases.of(p.Name), nixl.DRAM, nil)
+	require.NoError(t, err)
+	return s == statusOK
+}
+
+func inFlight(a *Agent) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.inFlight
+}

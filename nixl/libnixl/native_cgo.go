@@ -72,10 +72,6 @@ func (n *native) need(symbols ...int) error {
 	return nil
 }
 
-func (n *native) needOptions() error {
-	return n.need(C.KVG_SYM_create_opt_args, C.KVG_SYM_destroy_opt_args)
-}
-
 func (n *native) needRegList() error {
 	return n.need(C.KVG_SYM_create_reg_dlist, C.KVG_SYM_destroy_reg_dlist, C.KVG_SYM_reg_dlist_add_desc)
 }
@@ -125,10 +121,10 @@ func pairs(r [][]byte) map[string]string {
 	return m
 }
 
-func info(mems, params *out) PluginInfo {
-	p := PluginInfo{Params: pairs(params.records())}
+func info(mems, params *out) pluginInfo {
+	p := pluginInfo{params: pairs(params.records())}
 	for _, m := range mems.records() {
-		p.Memories = append(p.Memories, nixl.MemoryType(m[0]))
+		p.memories = append(p.memories, nixl.MemoryType(m[0]))
 	}
 	return p
 }
@@ -142,16 +138,4 @@ func zeroed(s string) *C.char {
 
 func descs(d []nixl.Descriptor) *C.kvg_desc {
 	return (*C.kvg_desc)(unsafe.Pointer(unsafe.SliceData(d)))
-}
-
-// blobs returns the blobs one behind the other, and their lengths.
-func joined(b [][]byte) (*C.char, *C.size_t) {
-	if b == nil {
-		return nil, nil
-	}
-	all, lens := []byte{0}[:0], make([]C.size_t, len(b))
-	for i, x := range b {
-		all, lens[i] = append(all, x...), C.size_t(len(x))
-	}
-	return (*C.char)(unsafe.Pointer(unsafe.SliceData(all))), unsafe.SliceData(lens)
 }

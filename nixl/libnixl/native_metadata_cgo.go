@@ -24,13 +24,13 @@ func (n *native) metadata(agent handle) ([]byte, status, error) {
 	return taken(s, p, size), status(s), nil
 }
 
-func (n *native) partialMetadata(agent handle, m nixl.MemoryType, regions []nixl.Descriptor, opt handle) ([]byte, status, error) {
+func (n *native) partialMetadata(agent handle, m nixl.MemoryType, regions []nixl.Descriptor) ([]byte, status, error) {
 	if err := both(n.needRegList(), n.need(C.KVG_SYM_get_local_partial_md)); err != nil {
 		return nil, 0, err
 	}
 	var p unsafe.Pointer
 	var size C.size_t
-	s := C.kvg_partial_md(n.table, C.kvg_h(agent), C.int(m), descs(regions), C.size_t(len(regions)), C.kvg_h(opt), &p, &size)
+	s := C.kvg_partial_md(n.table, C.kvg_h(agent), C.int(m), descs(regions), C.size_t(len(regions)), &p, &size)
 	return taken(s, p, size), status(s), nil
 }
 
@@ -70,9 +70,9 @@ func (n *native) check(agent handle, peer string, m nixl.MemoryType, regions []n
 	return status(C.kvg_check_md(n.table, C.kvg_h(agent), zeroed(peer), C.int(m), descs(regions), C.size_t(len(regions)))), nil
 }
 
-func (n *native) connect(agent handle, peer string, opt handle) (status, error) {
+func (n *native) connect(agent handle, peer string) (status, error) {
 	if err := n.need(C.KVG_SYM_agent_make_connection); err != nil {
 		return 0, err
 	}
-	return status(C.kvg_connect(n.table, C.kvg_h(agent), zeroed(peer), C.kvg_h(opt))), nil
+	return status(C.kvg_connect(n.table, C.kvg_h(agent), zeroed(peer))), nil
 }

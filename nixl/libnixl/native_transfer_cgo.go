@@ -14,18 +14,17 @@ package libnixl
 import "C"
 
 import (
-	"time"
 	"unsafe"
 
 	"github.com/kvgate/kvgate/nixl"
 )
 
-func (n *native) prepare(agent handle, peer string, m nixl.MemoryType, d []nixl.Descriptor, opt handle) (handle, status, error) {
+func (n *native) prepare(agent handle, peer string, m nixl.MemoryType, d []nixl.Descriptor) (handle, status, error) {
 	if err := both(n.needList(), n.need(C.KVG_SYM_prep_xfer_dlist, C.KVG_SYM_release_xfer_dlist_handle)); err != nil {
 		return nil, 0, err
 	}
 	var h C.kvg_h
-	s := C.kvg_prepare(n.table, C.kvg_h(agent), zeroed(peer), C.int(m), descs(d), C.size_t(len(d)), C.kvg_h(opt), &h)
+	s := C.kvg_prepare(n.table, C.kvg_h(agent), zeroed(peer), C.int(m), descs(d), C.size_t(len(d)), &h)
 	return handle(h), status(s), nil
 }
 
@@ -37,18 +36,18 @@ func (n *native) needRequest() error {
 	return n.need(C.KVG_SYM_post_xfer_req, C.KVG_SYM_get_xfer_status, C.KVG_SYM_release_xfer_req, C.KVG_SYM_destroy_xfer_req)
 }
 
-func (n *native) make(agent handle, op nixl.Op, local handle, li []int32, remote handle, ri []int32, opt handle) (handle, status, error) {
+func (n *native) make(agent handle, op nixl.Op, local handle, li []int32, remote handle, ri []int32) (handle, status, error) {
 	if err := both(n.needRequest(), n.need(C.KVG_SYM_make_xfer_req)); err != nil {
 		return nil, 0, err
 	}
 	var q C.kvg_h
 	s := C.kvg_make(n.table, C.kvg_h(agent), C.int(op),
 		C.kvg_h(local), (*C.int)(unsafe.Pointer(unsafe.SliceData(li))), C.size_t(len(li)),
-		C.kvg_h(remote), (*C.int)(unsafe.Pointer(unsafe.SliceData(ri))), C.size_t(len(ri)), C.kvg_h(opt), &q)
+		C.kvg_h(remote), (*C.int)(unsafe.Pointer(unsafe.SliceData(ri))), C.size_t(len(ri)), &q)
 	return handle(q), status(s), nil
 }
 
-func (n *native) create(agent handle, s *nixl.Spec, peer []byte, opt handle) (handle, status, error) {
+func (n *native) create(agent handle, s *nixl.Spec, peer []byte) (handle, status, error) {
 	if !n.ready[C.KVG_SYM_create_xfer_req].Load() {
 		err := both(n.needRequest(), n.needList())
 		if err = both(err, n.need(C.KVG_SYM_create_xfer_req, C.KVG_SYM_xfer_dlist_clear)); err != nil {
@@ -56,7 +55,7 @@ func (n *native) create(agent handle, s *nixl.Spec, peer []byte, opt handle) (ha
 		}
 	}
 	made := C.kvg_create(n.address(), number(agent), C.int(s.Op), C.int(s.LocalMemory), descs(s.Local),
-		C.int(s.RemoteMemory), descs(s.Remote), C.size_t(len(s.Local)), (*C.char)(unsafe.Pointer(&peer[0])), number(opt))
+		C.int(s.RemoteMemory), descs(s.Remote), C.size_t(len(s.Local)), (*C.char)(unsafe.Pointer(&peer[0])))
 	return handle(made.req), status(made.status), nil
 }
 
@@ -75,25 +74,6 @@ func (n *native) poll(agent, req handle) (status, error) {
 
 func (n *native) release(agent, req handle) (status, error) {
 	return status(C.kvg_nixl_release(n.address(), number(agent), number(req))), nil
-}
-
-func (n *native) cost(agent, req handle) (Cost, status, error) {
-	if err := n.need(C.KVG_SYM_estimate_xfer_cost); err != nil {
-		return Cost{}, 0, err
-	}
-	var d, e C.int64_t
-	s := C.kvg_cost(n.table, C.kvg_h(agent), C.kvg_h(req), &d, &e)
-	return Cost{time.Duration(d) * time.Microsecond, time.Duration(e) * time.Microsecond}, status(s), nil
-}
-
-func (n *native) telemetry(agent, req handle) (Telemetry, status, error) {
-	if err := n.need(C.KVG_SYM_get_xfer_telemetry); err != nil {
-		return Telemetry{}, 0, err
-	}
-	var t C.struct_kvg_telemetry
-	s := C.kvg_telemetry_of(n.table, C.kvg_h(agent), C.kvg_h(req), &t)
-	us := func(v C.uint64_t) time.Duration { return time.Duration(v) * time.Microsecond }
-	return Telemetry{us(t.start_us), us(t.post_us), us(t.transfer_us), uint64(t.bytes), int(t.descriptors)}, status(s), nil
 }
 
 func (n *native) backendOf(agent, req handle, backends []handle) (int, status, error) {
@@ -125,33 +105,4 @@ func (n *native) notifications(agent handle, dst []nixl.Notification) ([]nixl.No
 		dst = append(dst, nixl.Notification{From: string(r[0]), Message: append([]byte{}, r[1]...)})
 	}
 	return dst, s, nil
-}
-
-func (n *native) viewLocal(agent handle, m nixl.MemoryType, d []nixl.Descriptor, opt handle) (handle, status, error) {
-	if err := both(n.needList(), n.need(C.KVG_SYM_prep_mem_view_local, C.KVG_SYM_release_mem_view)); err != nil {
-		return nil, 0, err
-	}
-	var v C.kvg_h
-	s := C.kvg_view_local(n.table, C.kvg_h(agent), C.int(m), descs(d), C.size_t(len(d)), C.kvg_h(opt), &v)
-	return handle(v), status(s), nil
-}
-
-func (n *native) viewRemote(agent handle, m nixl.MemoryType, d []RemoteDescriptor, opt handle) (handle, status, error) {
-	if err := n.need(C.KVG_SYM_prep_mem_view_remote, C.KVG_SYM_release_mem_view, C.KVG_SYM_create_remote_dlist,
-		C.KVG_SYM_destroy_remote_dlist, C.KVG_SYM_remote_dlist_add_desc); err != nil {
-		return nil, 0, err
-	}
-	plain, names := make([]nixl.Descriptor, len(d)), []byte{}
-	for i, x := range d {
-		plain[i] = x.Descriptor
-		names = append(append(names, x.Peer...), 0)
-	}
-	names = append(names, 0)
-	var v C.kvg_h
-	s := C.kvg_view_remote(n.table, C.kvg_h(agent), C.int(m), descs(plain), C.size_t(len(plain)), (*C.char)(unsafe.Pointer(&names[0])), C.kvg_h(opt), &v)
-	return handle(v), status(s), nil
-}
-
-func (n *native) releaseView(agent, view handle) (status, error) {
-	return status(C.kvg_release_view(n.table, C.kvg_h(agent), C.kvg_h(view))), nil
 }

@@ -102,7 +102,7 @@ func init() {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("loaded %s\nplugins %s\nversion %s\ntried %q\n", l.Path(), l.PluginFolder(), l.Version(), l.Tried())
+		fmt.Printf("loaded %s\nplugins %s\nversion %s\ntried %q\n", l.Path(), l.plugins, l.Version(), l.tried)
 		return nil
 	}
 }
@@ -138,7 +138,7 @@ func TestPluginsOfTwoLibraries(t *testing.T) {
 			}
 			l, err := OpenWithOptions(Options{Path: compiled(t, dir, fmt.Sprintf(choosySource, want))})
 			require.NoError(t, err)
-			require.Equal(t, want, l.PluginFolder())
+			require.Equal(t, want, l.plugins)
 			libs = append(libs, l)
 		}
 		for _, i := range c.order {
@@ -185,7 +185,7 @@ int nixl_capi_get_local_md(void *a, void **d, unsigned long *n) { return -1; }`)
 	require.ErrorIs(t, err, nixl.ErrUnavailable)
 	require.ErrorContains(t, err, "nixl_capi_get_notifs")
 	require.ErrorContains(t, err, so)
-	_, err = a.AddBackend(BackendConfig{Plugin: "UCX"})
+	_, err = l.NewAgent(context.Background(), "b", Config{})
 	require.ErrorContains(t, err, "nixl_capi_get_plugin_params")
 	require.NoError(t, a.Close())
 }
@@ -197,8 +197,8 @@ func TestLibraryOfTheWheel(t *testing.T) {
 		require.Equal(t, "1.5.1", l.Version())
 		require.Contains(t, l.String(), "libnixl 1.5.1")
 	}
-	require.DirExists(t, l.PluginFolder())
-	require.Equal(t, l.PluginFolder(), os.Getenv(PluginVariable))
+	require.DirExists(t, l.plugins)
+	require.Equal(t, l.plugins, os.Getenv(PluginVariable))
 	again, err := OpenWithOptions(Options{Path: l.Path()})
 	require.NoError(t, err)
 	require.Same(t, l, again)

@@ -15,7 +15,7 @@ type idle struct{ driver }
 
 var something int
 
-func (idle) create(handle, *nixl.Spec, []byte, handle) (handle, status, error) {
+func (idle) create(handle, *nixl.Spec, []byte) (handle, status, error) {
 	return unsafe.Pointer(&something), statusOK, nil
 }
 func (idle) post(handle, handle) (status, error)    { return statusOK, nil }

@@ -68,6 +68,16 @@ func (a *Agent) AddPeerContext(ctx context.Context, metadata []byte) (nixl.Peer,
 	return a.meet(op, m, ucx, regions)
 }
 
+// NameIn returns the name of the agent that the metadata is of. The error is as for
+// [ParseMetadata].
+func (a *Agent) NameIn(metadata []byte) (string, error) {
+	m, err := ParseMetadata(metadata)
+	if err != nil {
+		return "", err
+	}
+	return m.Agent, nil
+}
+
 // read reads the blob of a peer. It returns the addresses of which one has to
 // answer before UCX may connect; none: UCX will not, or in another way.
 func (a *Agent) read(op string, metadata []byte) (*Metadata, []netip.AddrPort, error) {
@@ -242,7 +252,6 @@ func (a *Agent) extend(op string, m *Metadata) (nixl.Peer, error) {
 func (a *Agent) forget(name string) {
 	a.dropRequests(func(t *Transfer) bool { return t.spec.Peer.Name == name })
 	a.dropLists(func(l *List) bool { return l.peer.Name == name })
-	a.dropViews(name)
 	// It says "not found" where it has dropped the peer already.
 	_, _ = a.d.invalidate(a.h, a.aliases.of(name))
 }
@@ -286,7 +295,7 @@ func (a *Agent) Connect(p nixl.Peer) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.d.connect(a.h, a.aliases.of(p.Name), nil)
+	s, err := a.d.connect(a.h, a.aliases.of(p.Name))
 	if err == nil && s < 0 {
 		return a.classify(op, p, s)
 	}

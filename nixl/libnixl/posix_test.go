@@ -15,8 +15,7 @@ import (
 // Blocks to a file and back: the way of KV that is put away.
 func TestBlocksToAFileAndBack(t *testing.T) {
 	a := agent(t, "decode", Config{Backends: []BackendConfig{{Plugin: "UCX"}, {Plugin: "POSIX"}}})
-	posix := a.Backends()[1]
-	require.Contains(t, posix.Info().Memories, nixl.File)
+	require.Contains(t, a.allBackends()[1].info.memories, nixl.File)
 	f, err := os.OpenFile(filepath.Join(t.TempDir(), "blocks"), os.O_RDWR|os.O_CREATE, 0o600)
 	require.NoError(t, err)
 	defer f.Close()
@@ -37,11 +36,8 @@ func TestBlocksToAFileAndBack(t *testing.T) {
 		spec.Local = append(spec.Local, region(buf, i*block, block))
 		spec.Remote = append(spec.Remote, nixl.Descriptor{Addr: (n - 1 - i) * block, Len: block, Device: fd})
 	}
-	out, err := a.NewRequest(spec, RequestOptions{})
+	out, err := a.NewTransfer(spec)
 	require.NoError(t, err)
-	b, err := out.Backend()
-	require.NoError(t, err)
-	require.Same(t, posix, b, "chosen for what it moves")
 	require.NoError(t, out.Post())
 	require.NoError(t, wait(t, a, out))
 	onDisk, err := os.ReadFile(f.Name())
@@ -62,12 +58,6 @@ func TestBlocksToAFileAndBack(t *testing.T) {
 	require.NoError(t, out.Post())
 	require.ErrorIs(t, file.Close(), nixl.ErrBusy, "both sides are the agent's own")
 	require.NoError(t, wait(t, a, out))
-
-	answers, err := a.Query(nixl.File, []nixl.Descriptor{{Len: 1}, {Len: 1}}, []string{f.Name(), f.Name() + ".absent"}, posix)
-	require.NoError(t, err)
-	require.Len(t, answers, 2)
-	require.NotNil(t, answers[0])
-	require.Nil(t, answers[1])
 
 	// Beyond the registered part, and another file.
 	for _, d := range []nixl.Descriptor{{Addr: n * block, Len: 64, Device: fd}, {Len: 64, Device: fd + 1000}} {

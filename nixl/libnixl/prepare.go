@@ -21,9 +21,6 @@ func (t *Transfer) copied(local, remote []nixl.Descriptor) (l, r []nixl.Descript
 // prepare makes the native request. Of two that do so at once the first stays.
 func (t *Transfer) prepare(op string) error {
 	a := t.a
-	if t.opt != nil && t.opt.Backend != nil && t.opt.Backend.a != a {
-		return nixl.Refuse(op, t.spec.Peer.Name, nixl.ErrInvalid, "backend %s is of another agent", t.opt.Backend.Plugin())
-	}
 	a.mu.Lock()
 	if a.closed {
 		a.mu.Unlock()
@@ -126,19 +123,13 @@ func (a *Agent) vanished(p nixl.Peer) bool {
 
 func (t *Transfer) make(op string, peer []byte) (handle, error) {
 	a, s := t.a, &t.spec
-	var opt, req handle
+	var req handle
 	var st status
 	var err error
-	if t.opt != nil {
-		if opt, err = t.opt.native(a, op); err != nil {
-			return nil, err
-		}
-		defer a.d.freeOptions(opt)
-	}
 	if t.lists != nil {
-		req, st, err = t.lists.make(a, s.Op, opt)
+		req, st, err = t.lists.make(a, s.Op)
 	} else {
-		req, st, err = a.d.create(a.h, s, peer, opt)
+		req, st, err = a.d.create(a.h, s, peer)
 	}
 	if err == nil && (st == statusBackend || st == statusNotFound) {
 		// Peer and memory were checked: what is missing is a backend that

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/nixl"
 )
 
@@ -93,7 +94,7 @@ func (a *Agent) answers(ctx context.Context, op, peer string, to []netip.AddrPor
 	}
 	begin := a.clk.Now()
 	silent := false
-	_ = a.bounded(ctx, op, never, func(ctx context.Context) error {
+	_ = clock.Within(ctx, a.clk, op+" of "+a.name, clock.Never, func(ctx context.Context) error {
 		silent = a.allSilent(ctx, to)
 		return nil
 	})

@@ -16,7 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kvgate/kvgate/clock"
+	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/nixl"
+	"github.com/kvgate/kvgate/nixl/exchange"
 )
 
 func TestReachesByTCP(t *testing.T) {
@@ -187,7 +189,7 @@ func testSilentPeer(t *testing.T, transports string) {
 	require.Greater(t, moved, 10)
 	t.Logf("%d transfers in %v", moved, clk.Now())
 	require.Equal(t, loads, p.s.count("load"))
-	_, err = p.a.Peer("stranger")
+	_, err = current(p.a, "stranger")
 	require.ErrorIs(t, err, nixl.ErrNoPeer)
 
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -196,54 +198,55 @@ func testSilentPeer(t *testing.T, transports string) {
 	quiet(t, err, nixl.ErrUnavailable)
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 
-	// The listener answers, the agent does not.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// Its listener answers, the agent does not.
+	at, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	served := make(chan struct{})
-	clk.Go("listener", func() {
-		defer close(served)
-		conn, err := l.Accept()
-		if err == nil {
-			_, _, _ = readFrame(conn)
-			_ = writeFrame(conn, loadCommand, blob)
-			_, _, _ = readFrame(conn) // until it is closed
-			_ = conn.Close()
-		}
-	})
-	_, err = p.a.FetchPeer(context.Background(), "stranger", l.Addr().(*net.TCPAddr).AddrPort(), p.a.Clock().Now()+100*time.Millisecond)
+	l := exchange.Listen(clk, told{p.b, blob}, at, nil)
+	w := exchange.NewSocket(clk, at.Addr().(*net.TCPAddr).AddrPort())
+	_, err = w.Fetch(context.Background(), p.a, "stranger", clk.Now()+100*time.Millisecond)
 	require.ErrorIs(t, err, nixl.ErrNoPeer)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, to.String())
-	require.NoError(t, l.Close())
+	w.Close()
+	l.Close()
 
 	// One that refuses to connect is UCX's to tell, and quick.
 	before := clk.Now()
-	_, err = p.a.AddPeer(stranger(t, p.b, "nobody", freePort(t).Port()))
+	_, err = p.a.AddPeer(stranger(t, p.b, "nobody", testutil.FreePort(t).Port()))
 	t.Logf("refused in %v: %v", clk.Now()-before, err)
 	require.Less(t, clk.Now()-before, 400*time.Millisecond)
 	require.NoError(t, x.Close())
 	require.NoError(t, p.a.Close())
-	<-served
 }
 
 // An agent ends while its listener waits for a silent host.
 func TestCloseWhileAPeerIsSilent(t *testing.T) {
-	port := freePort(t)
-	var told []error
-	p, ip := overEthernet(t, "tcp,self", Config{
-		ConnectTimeout: 10 * patience, Listen: true, ListenPort: port.Port(),
-		Refused: func(_ netip.AddrPort, err error) { told = append(told, err) },
-	})
-	conn, err := net.Dial("tcp", port.String())
+	p, ip := overEthernet(t, "tcp,self", Config{ConnectTimeout: 10 * patience})
+	at, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, writeFrame(conn, loadCommand, stranger(t, p.b, "stranger", silentPort(t, ip).Port())))
+	var refused []error
+	l := exchange.Listen(p.a.Clock(), p.a, at, func(_ netip.AddrPort, err error) { refused = append(refused, err) })
+	s := exchange.NewSocket(p.a.Clock(), netip.MustParseAddrPort(at.Addr().String()))
+	defer s.Close()
+	blob := stranger(t, p.b, "stranger", silentPort(t, ip).Port())
+	sent := make(chan error, 1)
+	p.a.Clock().Go("publish", func() { sent <- s.Publish(context.Background(), told{p.b, blob}) })
 	clk := clock.Wall()
 	require.NoError(t, clk.Sleep(context.Background(), 50*time.Millisecond))
+	l.Close()
 	require.NoError(t, p.a.Close())
 	require.Less(t, clk.Now(), patience)
-	require.Empty(t, told)
+	<-sent // an error, since nobody has answered
+	require.Empty(t, refused)
 }
+
+// told is an agent that tells of other metadata than its own.
+type told struct {
+	nixl.Agent
+	metadata []byte
+}
+
+func (t told) Metadata() ([]byte, error) { return t.metadata, nil }
 
 // What the library is left to find out by itself takes seconds, not minutes.
 func TestUCXGivesUpSoon(t *testing.T) {
@@ -286,7 +289,7 @@ func TestProbesAreHarmless(t *testing.T) {
 
 func mustPeer(t testing.TB, a *Agent, name string) nixl.Peer {
 	t.Helper()
-	p, err := a.Peer(name)
+	p, err := current(a, name)
 	require.NoError(t, err)
 	return p
 }

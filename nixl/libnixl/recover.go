@@ -61,8 +61,7 @@ func (a *Agent) Recover(p nixl.Peer) error {
 	}
 	a.mu.Unlock()
 	configs := make([]BackendConfig, 0, len(a.backends))
-	old := a.Backends()
-	for _, b := range old {
+	for _, b := range a.allBackends() {
 		configs = append(configs, b.config)
 	}
 	a.stop()
@@ -72,9 +71,8 @@ func (a *Agent) Recover(p nixl.Peer) error {
 	}
 	a.registry.Quieted()
 	a.aliases.clear()
-	a.restarts++
 	a.mu.Unlock()
-	if err = a.restart(configs, old); err == nil {
+	if err = a.restart(configs); err == nil {
 		a.mu.Lock()
 		a.peers.Found(a.self)
 		a.mu.Unlock()
@@ -121,39 +119,27 @@ func (t *Transfer) ended(op string) {
 }
 
 // restart makes the native agent again and registers what is registered.
-func (a *Agent) restart(configs []BackendConfig, old []*Backend) error {
+func (a *Agent) restart(configs []BackendConfig) error {
 	if err := a.start(configs); err != nil {
 		return err
 	}
 	a.mu.Lock()
-	// The program's own handles of the backends stay valid.
-	for i, b := range a.backends {
-		old[i].h, old[i].info = b.h, b.info
-		a.backends[i] = old[i]
-	}
 	byType := map[nixl.MemoryType][]*nixl.Entry{}
 	for _, e := range a.registry.Containers() {
 		byType[e.Region.Type] = append(byType[e.Region.Type], e)
 	}
 	a.mu.Unlock()
 	for _, m := range slices.Sorted(maps.Keys(byType)) {
-		regions, blobs := make([]nixl.Descriptor, 0, len(byType[m])), make([][]byte, 0, len(byType[m]))
+		regions := make([]nixl.Descriptor, 0, len(byType[m]))
 		for _, e := range byType[m] {
-			regions, blobs = append(regions, e.Region.Descriptor), append(blobs, e.Cookie.(*entryData).blob)
+			regions = append(regions, e.Region.Descriptor)
 		}
-		s, err := a.d.register(a.h, m, regions, blobs, nil)
+		s, err := a.d.register(a.h, m, regions)
 		if err = failed("recover", "", s, err); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// Restarts returns how often Recover made the native agent anew.
-func (a *Agent) Restarts() uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.restarts
 }
 
 // Poisoned returns the registered regions on which transfers ended without

@@ -22,14 +22,7 @@ type registration struct {
 // is told. Any other overlap is refused with [nixl.ErrOverlap], since the library
 // would use either region, or find none.
 func (a *Agent) Register(m nixl.MemoryType, regions []nixl.Descriptor) (nixl.Registration, error) {
-	return a.RegisterNamed(m, regions, nil)
-}
-
-// RegisterNamed is Register for backends that want a name with each region: the
-// path of a file, the key of an object. A region that is registered already, or
-// lies in one that is, keeps the name that it has.
-func (a *Agent) RegisterNamed(m nixl.MemoryType, regions []nixl.Descriptor, names []string) (nixl.Registration, error) {
-	r, overlaps, err := a.register("register", m, slices.Clone(regions), names)
+	r, overlaps, err := a.register("register", m, slices.Clone(regions))
 	if err != nil {
 		return nil, err
 	}
@@ -41,10 +34,7 @@ func (a *Agent) RegisterNamed(m nixl.MemoryType, regions []nixl.Descriptor, name
 	return r, nil
 }
 
-func (a *Agent) register(op string, m nixl.MemoryType, regions []nixl.Descriptor, names []string) (*registration, []nixl.Overlap, error) {
-	if names != nil && len(names) != len(regions) {
-		return nil, nil, nixl.Refuse(op, "", nixl.ErrInvalid, "%d regions and %d names", len(regions), len(names))
-	}
+func (a *Agent) register(op string, m nixl.MemoryType, regions []nixl.Descriptor) (*registration, []nixl.Overlap, error) {
 	a.memMu.Lock()
 	defer a.memMu.Unlock()
 	if err := a.enter(op); err != nil {
@@ -60,14 +50,8 @@ func (a *Agent) register(op string, m nixl.MemoryType, regions []nixl.Descriptor
 	if err != nil {
 		return nil, nil, err
 	}
-	blobs := make([][]byte, len(added.New))
-	for i, d := range added.New {
-		if k := slices.Index(regions, d); names != nil {
-			blobs[i] = []byte(names[k])
-		}
-	}
 	if len(added.New) > 0 {
-		s, err := a.d.register(a.h, m, added.New, blobs, nil)
+		s, err := a.d.register(a.h, m, added.New)
 		if err = failed(op, "", s, err); err != nil {
 			a.mu.Lock()
 			_, undo := a.registry.Remove(m, regions)
@@ -75,8 +59,8 @@ func (a *Agent) register(op string, m nixl.MemoryType, regions []nixl.Descriptor
 			return nil, nil, both(err, undo)
 		}
 		a.mu.Lock()
-		for i, d := range added.New {
-			a.registry.Entry(nixl.Region{Type: m, Descriptor: d}).Cookie = &entryData{blobs[i]}
+		for _, d := range added.New {
+			a.registry.Entry(nixl.Region{Type: m, Descriptor: d}).Cookie = reachable
 		}
 		a.mu.Unlock()
 	}
@@ -125,42 +109,10 @@ func (r *registration) Close() error {
 	if len(gone) == 0 {
 		return nil
 	}
-	regions, blobs := make([]nixl.Descriptor, len(gone)), make([][]byte, len(gone))
+	regions := make([]nixl.Descriptor, len(gone))
 	for i, e := range gone {
-		regions[i], blobs[i] = e.Region.Descriptor, e.Cookie.(*entryData).blob
+		regions[i] = e.Region.Descriptor
 	}
-	s, err := a.d.deregister(a.h, r.m, regions, blobs, nil)
+	s, err := a.d.deregister(a.h, r.m, regions)
 	return failed(op, "", s, err)
-}
-
-// Query asks the backends about memory, registered or not: for each region
-// the parameters that a backend gave, or nil where there is no such memory.
-// Which backends answer, and what a name has to be, is theirs to say; for files
-// the name is the path.
-func (a *Agent) Query(m nixl.MemoryType, regions []nixl.Descriptor, names []string, backend *Backend) ([]map[string]string, error) {
-	const op = "query memory"
-	if names != nil && len(names) != len(regions) {
-		return nil, nixl.Refuse(op, "", nixl.ErrInvalid, "%d regions and %d names", len(regions), len(names))
-	}
-	if m > nixl.File {
-		return nil, nixl.Refuse(op, "", nixl.ErrInvalid, "%s", m)
-	}
-	if backend == nil || backend.a != a {
-		return nil, nixl.Refuse(op, "", nixl.ErrInvalid, "no backend of agent %s", a.name)
-	}
-	if err := a.enter(op); err != nil {
-		return nil, err
-	}
-	defer a.leave()
-	opt, s, err := a.d.options(&callOptions{backends: []handle{backend.h}})
-	if err = failed(op, "", s, err); err != nil {
-		return nil, err
-	}
-	defer a.d.freeOptions(opt)
-	var blobs [][]byte
-	for _, n := range names {
-		blobs = append(blobs, []byte(n))
-	}
-	answers, s, err := a.d.query(a.h, m, regions, blobs, opt)
-	return answers, failed(op, "", s, err)
 }

@@ -65,9 +65,9 @@ func (p *pair) spec(op nixl.Op, off, n uint64) nixl.Spec {
 
 func (p *pair) transfer(t testing.TB, s nixl.Spec) *Transfer {
 	t.Helper()
-	x, err := p.a.NewRequest(s, RequestOptions{})
+	x, err := p.a.NewTransfer(s)
 	require.NoError(t, err)
-	return x
+	return x.(*Transfer)
 }
 
 func wait(t testing.TB, a *Agent, x nixl.Transfer) error {
@@ -236,7 +236,7 @@ func TestTwoPostsOfADroppedRequest(t *testing.T) {
 	quiet(t, x.Post(), nixl.ErrClosed)
 	p.s.onCreate = nil
 	require.Equal(t, p.s.count("create"), p.s.count("release"))
-	require.Zero(t, p.a.InFlight())
+	require.Zero(t, inFlight(p.a))
 }
 
 // The peer registered anew where it had been: its keys have changed, and the
@@ -275,7 +275,7 @@ func TestPostThatFailsHalfWay(t *testing.T) {
 	x := p.transfer(t, p.spec(nixl.Read, 0, 64))
 	p.s.onPost = once(statusBackend)
 	unproven(t, x.Post(), nixl.ErrBackend)
-	require.Zero(t, p.a.InFlight())
+	require.Zero(t, inFlight(p.a))
 	require.Equal(t, []nixl.Region{{Type: nixl.DRAM, Descriptor: all(p.bufA)[0]}}, p.a.Poisoned())
 	require.ErrorIs(t, p.regA.Close(), nixl.ErrPoisoned)
 	require.NoError(t, x.Close())
@@ -311,7 +311,7 @@ func TestRecoverIsRefused(t *testing.T) {
 	require.NoError(t, x.Post())
 	require.ErrorIs(t, p.a.Recover(bystander), nixl.ErrBusy)
 	require.NoError(t, wait(t, p.a, x))
-	require.Equal(t, uint64(0), p.a.Restarts())
+	require.Equal(t, p.peer, mustPeer(t, p.a, "prefill"), "not made anew")
 }
 
 // An agent that can not be made anew is closed: its memory is quiet all the
@@ -471,7 +471,7 @@ func TestPeersComeAndGo(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Zero(t, p.a.InFlight())
+	require.Zero(t, inFlight(p.a))
 	p.peer = introduce(t, p.a, p.b)
 	x := p.transfer(t, p.spec(nixl.Read, 0, 64))
 	require.NoError(t, x.Post())
@@ -526,7 +526,6 @@ func TestRecoverUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	require.Equal(t, uint64(5), p.a.Restarts())
 }
 
 // One poller for thousands of requests.

@@ -38,21 +38,6 @@ static int first(int a, int b) { return a ? a : b; }
 
 bool kvg_is_stub(kvg_table *t) { return KVG_CALL(t, is_stub)(); }
 
-int kvg_plugins(kvg_table *t, kvg_h agent, kvg_out *out) {
-	kvg_h list = NULL;
-	size_t n = 0;
-	int r = KVG_CALL(t, get_available_plugins)(agent, &list);
-	if (r) return r;
-	r = KVG_CALL(t, string_list_size)(list, &n);
-	for (size_t i = 0; !r && i < n; i++) {
-		const char *s = NULL;
-		r = KVG_CALL(t, string_list_get)(list, i, &s);
-		if (!r) put_string(out, s);
-	}
-	KVG_CALL(t, destroy_string_list)(list);
-	return r;
-}
-
 static int put_params(kvg_table *t, kvg_h params, kvg_out *out) {
 	kvg_h it = NULL;
 	bool more = true;
@@ -120,34 +105,13 @@ int kvg_create_backend(kvg_table *t, kvg_h agent, const char *plugin, const char
 	return r;
 }
 
-int kvg_options(kvg_table *t, kvg_h *backends, size_t nbackends, int has_notif, const void *notif, size_t notif_len,
-	const void *custom, size_t custom_len, int skip_merge, kvg_h *opt) {
-	kvg_h o = NULL;
-	int r = KVG_CALL(t, create_opt_args)(&o);
-	if (r) return r;
-	for (size_t i = 0; !r && i < nbackends; i++) r = KVG_CALL(t, opt_args_add_backend)(o, backends[i]);
-	if (!r && has_notif) {
-		r = KVG_CALL(t, opt_args_set_notif_msg)(o, notif_len ? notif : "", notif_len);
-		r = first(r, KVG_CALL(t, opt_args_set_has_notif)(o, true));
-	}
-	if (!r && custom_len) r = KVG_CALL(t, opt_args_set_custom_param)(o, custom, custom_len);
-	if (!r && skip_merge) r = KVG_CALL(t, opt_args_set_skip_desc_merge)(o, true);
-	if (r) KVG_CALL(t, destroy_opt_args)(o);
-	else *opt = o;
-	return r;
-}
-
-static int registered(kvg_table *t, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *lens, kvg_h *list) {
+static int registered(kvg_table *t, int type, const kvg_desc *d, size_t n, kvg_h *list) {
 	int r = KVG_CALL(t, create_reg_dlist)(type, list);
 	if (r) {
 		*list = NULL;
 		return r;
 	}
-	for (size_t i = 0; !r && i < n; i++) {
-		size_t len = blobs ? lens[i] : 0;
-		r = KVG_CALL(t, reg_dlist_add_desc)(*list, d[i].addr, d[i].len, d[i].dev, len ? blobs : NULL, len);
-		if (blobs) blobs += len;
-	}
+	for (size_t i = 0; !r && i < n; i++) r = KVG_CALL(t, reg_dlist_add_desc)(*list, d[i].addr, d[i].len, d[i].dev, NULL, 0);
 	if (r) {
 		KVG_CALL(t, destroy_reg_dlist)(*list);
 		*list = NULL;
@@ -176,53 +140,20 @@ static int plain(kvg_table *t, int type, const kvg_desc *d, size_t n, kvg_h *lis
 	return fill(t, d, n, list);
 }
 
-int kvg_nixl_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *lens, kvg_h opt) {
+int kvg_nixl_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n) {
 	kvg_h list;
-	int r = registered(t, type, d, n, blobs, lens, &list);
+	int r = registered(t, type, d, n, &list);
 	if (r) return r;
-	r = op ? KVG_CALL(t, deregister_mem)(agent, list, opt) : KVG_CALL(t, register_mem)(agent, list, opt);
+	r = op ? KVG_CALL(t, deregister_mem)(agent, list, NULL) : KVG_CALL(t, register_mem)(agent, list, NULL);
 	KVG_CALL(t, destroy_reg_dlist)(list);
 	return r;
 }
 
-// Each answer is one byte, whether there is one, and then its parameters as a
-// record of records.
-int kvg_nixl_query(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *lens, kvg_h opt, kvg_out *answers) {
-	kvg_h list, resp = NULL;
-	size_t got = 0;
-	int r = registered(t, type, d, n, blobs, lens, &list);
-	if (r) return r;
-	r = KVG_CALL(t, create_query_resp_list)(&resp);
-	if (!r) r = KVG_CALL(t, query_mem)(agent, list, resp, opt);
-	if (!r) r = KVG_CALL(t, query_resp_list_size)(resp, &got);
-	for (size_t i = 0; !r && i < got; i++) {
-		bool has = false;
-		kvg_h p = NULL;
-		r = KVG_CALL(t, query_resp_list_has_value)(resp, i, &has);
-		char c = has;
-		if (!r) put(answers, &c, 1);
-		if (!r && has) {
-			kvg_out one = {0};
-			r = KVG_CALL(t, query_resp_list_get_params)(resp, i, &p);
-			if (!r) {
-				r = put_params(t, p, &one);
-				KVG_CALL(t, destroy_params)(p);
-			}
-			put(answers, one.data, one.len);
-			answers->oom |= one.oom;
-			free(one.data);
-		}
-	}
-	if (resp) KVG_CALL(t, destroy_query_resp_list)(resp);
-	KVG_CALL(t, destroy_reg_dlist)(list);
-	return r;
-}
-
-int kvg_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt, void **data, size_t *len) {
+int kvg_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, void **data, size_t *len) {
 	kvg_h list;
-	int r = registered(t, type, d, n, NULL, NULL, &list);
+	int r = registered(t, type, d, n, &list);
 	if (r) return r;
-	r = KVG_CALL(t, get_local_partial_md)(agent, list, data, len, opt);
+	r = KVG_CALL(t, get_local_partial_md)(agent, list, data, len, NULL);
 	KVG_CALL(t, destroy_reg_dlist)(list);
 	return r;
 }
@@ -246,11 +177,11 @@ int kvg_check_md(kvg_table *t, kvg_h agent, const char *peer, int type, const kv
 	return r;
 }
 
-int kvg_prepare(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg_desc *d, size_t n, kvg_h opt, kvg_h *out) {
+int kvg_prepare(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg_desc *d, size_t n, kvg_h *out) {
 	kvg_h list;
 	int r = plain(t, type, d, n, &list);
 	if (r) return r;
-	r = KVG_CALL(t, prep_xfer_dlist)(agent, peer, list, out, opt);
+	r = KVG_CALL(t, prep_xfer_dlist)(agent, peer, list, out, NULL);
 	KVG_CALL(t, destroy_xfer_dlist)(list);
 	return r;
 }
@@ -273,7 +204,7 @@ static void give_back(kvg_table *t, int side, int type, size_t n, kvg_h list) {
 }
 
 kvg_made kvg_create(uintptr_t table, uintptr_t agent, int op, int local_type, const kvg_desc *local, int remote_type,
-	const kvg_desc *remote, size_t n, const char *peer, uintptr_t opt) {
+	const kvg_desc *remote, size_t n, const char *peer) {
 	kvg_table *t = (kvg_table *)table;
 	kvg_made made = {NULL, 0};
 	kvg_h l, r;
@@ -281,7 +212,7 @@ kvg_made kvg_create(uintptr_t table, uintptr_t agent, int op, int local_type, co
 	if (made.status) return made;
 	made.status = borrow(t, 1, remote_type, remote, n, &r);
 	if (!made.status) {
-		made.status = KVG_CALL(t, create_xfer_req)((kvg_h)agent, op, l, r, peer, &made.req, (kvg_h)opt);
+		made.status = KVG_CALL(t, create_xfer_req)((kvg_h)agent, op, l, r, peer, &made.req, NULL);
 		give_back(t, 1, remote_type, n, r);
 	}
 	give_back(t, 0, local_type, n, l);
@@ -343,29 +274,6 @@ int kvg_notifs(kvg_table *t, kvg_h agent, kvg_out *out) {
 	}
 	KVG_CALL(t, destroy_notif_map)(map);
 	return first(r, s);
-}
-
-int kvg_view_local(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt, kvg_h *view) {
-	kvg_h list;
-	int r = plain(t, type, d, n, &list);
-	if (r) return r;
-	r = KVG_CALL(t, prep_mem_view_local)(agent, list, view, opt);
-	KVG_CALL(t, destroy_xfer_dlist)(list);
-	return r;
-}
-
-int kvg_view_remote(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *peers, kvg_h opt, kvg_h *view) {
-	kvg_h list;
-	int r = KVG_CALL(t, create_remote_dlist)(type, &list);
-	if (r) return r;
-	for (size_t i = 0; !r && i < n; i++) {
-		// An empty name stands for a place that is left out.
-		r = KVG_CALL(t, remote_dlist_add_desc)(list, d[i].addr, d[i].len, d[i].dev, *peers ? peers : NULL);
-		peers += strlen(peers) + 1;
-	}
-	if (!r) r = KVG_CALL(t, prep_mem_view_remote)(agent, list, view, opt);
-	KVG_CALL(t, destroy_remote_dlist)(list);
-	return r;
 }
 
 enum { SIGNALS = 65 };

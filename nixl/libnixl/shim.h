@@ -24,23 +24,17 @@ enum { KVG_NO_MEMORY = -1000 };
 const char *kvg_symbol_name(int i);
 
 bool kvg_is_stub(kvg_table *t);
-int kvg_plugins(kvg_table *t, kvg_h agent, kvg_out *names);
 int kvg_plugin_params(kvg_table *t, kvg_h agent, const char *plugin, kvg_out *mems, kvg_out *params);
 int kvg_backend_params(kvg_table *t, kvg_h agent, kvg_h backend, kvg_out *mems, kvg_out *params);
 int kvg_create_backend(kvg_table *t, kvg_h agent, const char *plugin, const char *pairs, size_t n, kvg_h *backend);
 
-// What a call may take beside its own arguments.
-int kvg_options(kvg_table *t, kvg_h *backends, size_t nbackends, int has_notif, const void *notif, size_t notif_len,
-	const void *custom, size_t custom_len, int skip_merge, kvg_h *opt);
-
 // op: 0 register, 1 deregister
-int kvg_nixl_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *blob_lens, kvg_h opt);
-int kvg_nixl_query(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *blobs, const size_t *blob_lens, kvg_h opt, kvg_out *answers);
-int kvg_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt, void **data, size_t *len);
+int kvg_nixl_memory(kvg_table *t, kvg_h agent, int op, int type, const kvg_desc *d, size_t n);
+int kvg_partial_md(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, void **data, size_t *len);
 int kvg_load_md(kvg_table *t, kvg_h agent, const void *data, size_t len, kvg_out *name);
 int kvg_check_md(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg_desc *d, size_t n);
 
-int kvg_prepare(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg_desc *d, size_t n, kvg_h opt, kvg_h *list);
+int kvg_prepare(kvg_table *t, kvg_h agent, const char *peer, int type, const kvg_desc *d, size_t n, kvg_h *list);
 
 // The calls of every transfer take handles as integers, which spares cgo's look
 // at each pointer.
@@ -49,31 +43,24 @@ typedef struct {
 	int status;
 } kvg_made;
 kvg_made kvg_create(uintptr_t t, uintptr_t agent, int op, int local_type, const kvg_desc *local, int remote_type,
-	const kvg_desc *remote, size_t n, const char *peer, uintptr_t opt);
+	const kvg_desc *remote, size_t n, const char *peer);
 int kvg_post(uintptr_t t, uintptr_t agent, uintptr_t req);
 int kvg_status(uintptr_t t, uintptr_t agent, uintptr_t req);
 int kvg_nixl_release(uintptr_t t, uintptr_t agent, uintptr_t req);
 int kvg_request_backend(kvg_table *t, kvg_h agent, kvg_h req, kvg_h *backends, size_t n, int *index);
 
 int kvg_notifs(kvg_table *t, kvg_h agent, kvg_out *messages);
-int kvg_view_local(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, kvg_h opt, kvg_h *view);
-int kvg_view_remote(kvg_table *t, kvg_h agent, int type, const kvg_desc *d, size_t n, const char *peers, kvg_h opt, kvg_h *view);
 
 // One function of the library each.
-int kvg_create_agent(kvg_table *t, const char *name, bool progress, int sync, uint64_t progress_us, bool telemetry,
-	kvg_h *agent);
+int kvg_create_agent(kvg_table *t, const char *name, bool progress, int sync, uint64_t progress_us, kvg_h *agent);
 int kvg_destroy_agent(kvg_table *t, kvg_h a);
 int kvg_destroy_backend(kvg_table *t, kvg_h b);
-int kvg_free_options(kvg_table *t, kvg_h o);
 int kvg_local_md(kvg_table *t, kvg_h a, void **p, size_t *n);
 int kvg_invalidate(kvg_table *t, kvg_h a, const char *p);
-int kvg_connect(kvg_table *t, kvg_h a, const char *p, kvg_h o);
+int kvg_connect(kvg_table *t, kvg_h a, const char *p);
 int kvg_release_list(kvg_table *t, kvg_h a, kvg_h l);
-int kvg_make(kvg_table *t, kvg_h a, int op, kvg_h l, const int *li, size_t ln, kvg_h r, const int *ri, size_t rn, kvg_h o, kvg_h *q);
-int kvg_cost(kvg_table *t, kvg_h a, kvg_h q, int64_t *d, int64_t *e);
-int kvg_telemetry_of(kvg_table *t, kvg_h a, kvg_h q, struct kvg_telemetry *o);
+int kvg_make(kvg_table *t, kvg_h a, int op, kvg_h l, const int *li, size_t ln, kvg_h r, const int *ri, size_t rn, kvg_h *q);
 int kvg_notify(kvg_table *t, kvg_h a, const char *p, const void *m, size_t n);
-int kvg_release_view(kvg_table *t, kvg_h a, kvg_h v);
 
 // Signal handlers. kvg_signals_save notes the handlers of all signals;
 // kvg_signals_restore puts those back that have changed since and returns how

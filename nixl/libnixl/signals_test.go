@@ -141,7 +141,7 @@ func init() {
 				return fmt.Errorf("signal %d has another handler now", n)
 			}
 		}
-		fmt.Printf("handlers are as before; put back: %v\n", l.RestoredSignals())
+		fmt.Printf("handlers are as before; put back: %v\n", l.signals)
 		return errors.Join(a.Close(), b.Close())
 	}
 	roles["fault"] = func() error {

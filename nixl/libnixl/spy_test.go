@@ -63,22 +63,22 @@ func (s *spy) destroyAgent(a handle) (status, error) {
 	return s.driver.destroyAgent(a)
 }
 
-func (s *spy) register(a handle, m nixl.MemoryType, r []nixl.Descriptor, b [][]byte, o handle) (status, error) {
+func (s *spy) register(a handle, m nixl.MemoryType, r []nixl.Descriptor) (status, error) {
 	s.note("register", len(r))
-	return s.driver.register(a, m, r, b, o)
+	return s.driver.register(a, m, r)
 }
 
-func (s *spy) deregister(a handle, m nixl.MemoryType, r []nixl.Descriptor, b [][]byte, o handle) (status, error) {
+func (s *spy) deregister(a handle, m nixl.MemoryType, r []nixl.Descriptor) (status, error) {
 	s.note("deregister", len(r))
-	return s.driver.deregister(a, m, r, b, o)
+	return s.driver.deregister(a, m, r)
 }
 
-func (s *spy) create(a handle, spec *nixl.Spec, peer []byte, o handle) (handle, status, error) {
+func (s *spy) create(a handle, spec *nixl.Spec, peer []byte) (handle, status, error) {
 	s.note("create", 1)
 	if s.onCreate != nil {
 		s.onCreate()
 	}
-	return s.driver.create(a, spec, peer, o)
+	return s.driver.create(a, spec, peer)
 }
 
 func (s *spy) post(a, r handle) (status, error) {

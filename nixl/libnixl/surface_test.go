@@ -3,8 +3,6 @@ package libnixl
 import (
 	"context"
 	"errors"
-	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,25 +12,6 @@ import (
 	"github.com/kvgate/kvgate/nixl"
 )
 
-func TestPlugins(t *testing.T) {
-	a := agent(t, "decode", Config{Backends: []BackendConfig{}})
-	names, err := a.Plugins()
-	require.NoError(t, err)
-	require.Contains(t, names, "UCX")
-	require.Contains(t, names, "POSIX")
-	require.True(t, slices.IsSorted(names))
-	ucx, err := a.Plugin("UCX")
-	require.NoError(t, err)
-	require.Contains(t, ucx.Memories, nixl.DRAM)
-	require.Contains(t, ucx.Memories, nixl.VRAM)
-	require.Contains(t, ucx.Params, "ucx_error_handling_mode")
-	_, err = a.Plugin("NO_SUCH_PLUGIN")
-	quiet(t, err, nixl.ErrUnavailable)
-	require.ErrorContains(t, err, "NO_SUCH_PLUGIN")
-	_, err = a.Plugin("zero\x00byte")
-	quiet(t, err, nixl.ErrInvalid)
-}
-
 func TestBackends(t *testing.T) {
 	a := agent(t, "decode", Config{Backends: []BackendConfig{}})
 	_, err := a.Metadata()
@@ -40,17 +19,15 @@ func TestBackends(t *testing.T) {
 	_, err = a.Register(nixl.DRAM, all(pages(t, 4096)))
 	quiet(t, err, nixl.ErrInvalid)
 	require.ErrorContains(t, err, "no backend")
-	b, err := a.AddBackend(BackendConfig{"UCX", map[string]string{"num_workers": "2"}})
-	require.NoError(t, err)
-	require.Equal(t, "UCX", b.Plugin())
-	require.Equal(t, "2", b.Info().Params["num_workers"])
-	require.Equal(t, []*Backend{b}, a.Backends())
-	_, err = a.AddBackend(BackendConfig{Plugin: "UCX"})
+	a = agent(t, "prefill", Config{Backends: []BackendConfig{{"UCX", map[string]string{"num_workers": "2"}}}})
+	b := a.allBackends()[0]
+	require.Equal(t, "2", b.info.params["num_workers"])
+	require.Contains(t, b.info.memories, nixl.VRAM)
+	_, err = library(t).NewAgent(context.Background(), "twice", Config{Backends: []BackendConfig{{Plugin: "UCX"}, {Plugin: "UCX"}}})
 	quiet(t, err, nixl.ErrInvalid)
-	_, err = a.AddBackend(BackendConfig{Plugin: "NO_SUCH_PLUGIN"})
+	_, err = library(t).NewAgent(context.Background(), "none", Config{Backends: []BackendConfig{{Plugin: "NO_SUCH_PLUGIN"}}})
 	quiet(t, err, nixl.ErrUnavailable)
-	_, err = a.AddBackend(BackendConfig{Params: map[string]string{"a": "b"}})
-	quiet(t, err, nixl.ErrInvalid)
+	require.ErrorContains(t, err, "NO_SUCH_PLUGIN")
 }
 
 func TestConfig(t *testing.T) {
@@ -94,9 +71,9 @@ func TestPreparedLists(t *testing.T) {
 	require.Equal(t, n, local.Len())
 	pattern(p.bufB.Data, 5)
 	li, ri := []int32{0, 7, 9, 10, 255}, []int32{1, 8, 9, 10, 0}
-	for _, o := range []RequestOptions{{}, {KeepEntries: true}, {Backend: p.a.Backends()[0]}} {
+	for range 3 {
 		clear(p.bufA.Data)
-		x, err := p.a.NewIndexed(nixl.Read, local, li, remote, ri, []byte("picked"), o)
+		x, err := p.a.NewIndexed(nixl.Read, local, li, remote, ri, []byte("picked"))
 		require.NoError(t, err)
 		require.Equal(t, r[8], x.Spec().Remote[1])
 		require.NoError(t, x.Post())
@@ -108,12 +85,12 @@ func TestPreparedLists(t *testing.T) {
 		require.NoError(t, x.Close())
 	}
 	for _, bad := range [][]int32{{-1}, {n}, {}} {
-		_, err := p.a.NewIndexed(nixl.Read, local, bad, remote, bad, nil, RequestOptions{})
+		_, err := p.a.NewIndexed(nixl.Read, local, bad, remote, bad, nil)
 		quiet(t, err, nixl.ErrInvalid)
 	}
-	_, err = p.a.NewIndexed(nixl.Read, remote, li, local, ri, nil, RequestOptions{})
+	_, err = p.a.NewIndexed(nixl.Read, remote, li, local, ri, nil)
 	quiet(t, err, nixl.ErrInvalid)
-	_, err = p.a.NewIndexed(nixl.Read, local, li, remote, ri[1:], nil, RequestOptions{})
+	_, err = p.a.NewIndexed(nixl.Read, local, li, remote, ri[1:], nil)
 	quiet(t, err, nixl.ErrInvalid)
 	_, err = p.a.PrepareLocal(nixl.DRAM, []nixl.Descriptor{{Addr: 4096, Len: 64}})
 	quiet(t, err, nixl.ErrNotRegistered)
@@ -123,50 +100,16 @@ func TestPreparedLists(t *testing.T) {
 	quiet(t, err, nixl.ErrNoPeer)
 
 	// A request outlives the closed lists; lists do not outlive their peer.
-	x, err := p.a.NewIndexed(nixl.Read, local, li, remote, ri, nil, RequestOptions{})
+	x, err := p.a.NewIndexed(nixl.Read, local, li, remote, ri, nil)
 	require.NoError(t, err)
 	require.NoError(t, local.Close())
 	require.NoError(t, local.Close())
 	require.NoError(t, x.Post())
 	require.NoError(t, wait(t, p.a, x))
-	_, err = p.a.NewIndexed(nixl.Read, local, li, remote, ri, nil, RequestOptions{})
+	_, err = p.a.NewIndexed(nixl.Read, local, li, remote, ri, nil)
 	quiet(t, err, nixl.ErrClosed)
 	require.NoError(t, p.a.RemovePeer(p.peer))
 	require.NoError(t, remote.Close())
-}
-
-func TestAboutARequest(t *testing.T) {
-	p := newPair(t, 1<<20, Config{Telemetry: true})
-	x := p.transfer(t, p.spec(nixl.Read, 0, 1<<20))
-	b, err := x.Backend()
-	require.NoError(t, err)
-	require.Same(t, p.a.Backends()[0], b)
-	cost, err := x.Cost()
-	require.NoError(t, err)
-	require.Positive(t, cost.Duration)
-	require.NoError(t, x.Post())
-	require.NoError(t, wait(t, p.a, x))
-	m, err := x.Telemetry()
-	require.NoError(t, err)
-	require.Equal(t, uint64(1<<20), m.Bytes)
-	require.Equal(t, 1, m.Descriptors)
-	require.Less(t, m.Transfer, patience)
-	require.NoError(t, x.Close())
-	_, err = x.Cost()
-	quiet(t, err, nixl.ErrClosed)
-
-	q := newPair(t, 1<<16, Config{})
-	y := q.transfer(t, q.spec(nixl.Read, 0, 64))
-	_, err = y.Telemetry()
-	quiet(t, err, nixl.ErrUnavailable)
-	require.NoError(t, q.a.RemovePeer(q.peer))
-	_, err = y.Cost()
-	quiet(t, err, nixl.ErrStalePeer)
-	_, err = p.a.NewRequest(p.spec(nixl.Read, 0, 64), RequestOptions{Backend: q.a.Backends()[0]})
-	quiet(t, err, nixl.ErrInvalid)
-	z, err := p.a.NewRequest(p.spec(nixl.Read, 0, 64), RequestOptions{Custom: []byte{1, 2, 3, 4, 5, 6, 7, 8}})
-	require.NoError(t, err, "UCX does not read it")
-	require.NoError(t, z.Close())
 }
 
 func TestPartialMetadata(t *testing.T) {
@@ -203,81 +146,7 @@ func TestPartialMetadata(t *testing.T) {
 	require.NoError(t, read(halves[1]))
 	quiet(t, read(halves[0]), nixl.ErrNotRegistered)
 	quiet(t, a.Connect(nixl.Peer{Name: "nobody", Generation: 1}), nixl.ErrNoPeer)
-	known, err := a.Known(p)
-	require.NoError(t, err)
-	require.True(t, known)
-}
-
-// Metadata over a socket, from the listener of the peer.
-func TestFetchFromAListener(t *testing.T) {
-	port := freePort(t)
-	b := agent(t, "prefill", Config{Listen: true, ListenPort: port.Port()})
-	a := agent(t, "decode", Config{Listen: true, ListenPort: freePort(t).Port()})
-	bufA, bufB := pages(t, 4096), pages(t, 4096)
-	_, err := a.Register(nixl.DRAM, all(bufA))
-	require.NoError(t, err)
-	_, err = b.Register(nixl.DRAM, all(bufB))
-	require.NoError(t, err)
-	bufB.Data[3] = 33
-	ctx := context.Background()
-	p, err := a.FetchPeer(ctx, "prefill", port, a.Clock().Now()+patience)
-	require.NoError(t, err)
-	require.Equal(t, uint32(1), p.Generation)
-	again, err := a.FetchPeer(ctx, "prefill", port, a.Clock().Now()+patience)
-	require.NoError(t, err)
-	require.Equal(t, p, again)
-	spec := nixl.Spec{Peer: p, Local: all(bufA), Remote: all(bufB)}
-	x, err := a.NewTransfer(spec)
-	require.NoError(t, err)
-	require.NoError(t, x.Post())
-	require.NoError(t, wait(t, a, x))
-	require.Equal(t, byte(33), bufA.Data[3])
-	spec.Remote = []nixl.Descriptor{{Addr: bufB.Addr + 4096, Len: 4096}}
-	_, err = a.NewTransfer(spec)
-	quiet(t, err, nixl.ErrNotRegistered)
-	require.NoError(t, a.RemovePeer(p))
-	// Another one answers there, and elsewhere nobody.
-	_, err = a.FetchPeer(ctx, "nobody", port, a.Clock().Now()+patience)
-	quiet(t, err, nixl.ErrInvalid)
-	require.ErrorContains(t, err, port.String()+": it is of agent \"prefill\"")
-	_, err = a.FetchPeer(ctx, "nobody", freePort(t), a.Clock().Now()+100*time.Millisecond)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	quiet(t, err, nixl.ErrNoPeer)
-	require.ErrorContains(t, err, "refused")
-	next, err := a.FetchPeer(ctx, "prefill", port, a.Clock().Now()+patience)
-	require.NoError(t, err)
-	require.Equal(t, uint32(2), next.Generation)
-	quiet(t, x.Post(), nixl.ErrStalePeer)
-	// The other way: told, not asked for.
-	require.NoError(t, a.Publish(ctx, port))
-	_, err = b.Peer("decode")
-	require.NoError(t, err)
-	_, err = a.FetchPeer(ctx, "decode", port, 0)
-	quiet(t, err, nixl.ErrInvalid)
-}
-
-func TestExchangeWithoutEtcd(t *testing.T) {
-	a := agent(t, "decode", Config{})
-	err := a.Publish(context.Background(), netip.AddrPort{})
-	quiet(t, err, nixl.ErrUnavailable)
-	require.ErrorContains(t, err, EtcdVariable)
-}
-
-// Views are for kernels: without a GPU the backend says no.
-func TestViewsNeedADevice(t *testing.T) {
-	p := newPair(t, 1<<16, Config{})
-	v, err := p.a.LocalView(nixl.DRAM, all(p.bufA))
-	if err == nil {
-		require.NoError(t, v.Close())
-		t.Skip("this machine has a device API")
-	}
-	quiet(t, err, nixl.ErrBackend)
-	_, err = p.a.RemoteView(nixl.DRAM, []RemoteDescriptor{{all(p.bufB)[0], "prefill"}, {}})
-	quiet(t, err, nixl.ErrBackend)
-	_, err = p.a.LocalView(nixl.DRAM, []nixl.Descriptor{{Addr: 4096, Len: 1}})
-	quiet(t, err, nixl.ErrNotRegistered)
-	_, err = p.a.RemoteView(nixl.DRAM, []RemoteDescriptor{{all(p.bufB)[0], "nobody"}})
-	quiet(t, err, nixl.ErrNoPeer)
+	require.True(t, known(t, a, p))
 }
 
 // An agent that hangs while it is made does not hang its maker, and does not

@@ -20,20 +20,12 @@ struct kvg_agent_config {
 	bool telemetry;
 };
 
-struct kvg_telemetry {
-	uint64_t start_us, post_us, transfer_us, bytes, descriptors;
-};
-
 typedef void *kvg_h;
 
 #define KVG_NIXL_SYMBOLS(X) \
 	X(bool, is_stub, (void)) \
 	X(int, create_configured_agent, (const char *, const struct kvg_agent_config *, kvg_h *)) \
 	X(int, destroy_agent, (kvg_h)) \
-	X(int, get_available_plugins, (kvg_h, kvg_h *)) \
-	X(int, destroy_string_list, (kvg_h)) \
-	X(int, string_list_size, (kvg_h, size_t *)) \
-	X(int, string_list_get, (kvg_h, size_t, const char **)) \
 	X(int, get_plugin_params, (kvg_h, const char *, kvg_h *, kvg_h *)) \
 	X(int, destroy_mem_list, (kvg_h)) \
 	X(int, mem_list_size, (kvg_h, size_t *)) \
@@ -48,13 +40,6 @@ typedef void *kvg_h;
 	X(int, create_backend, (kvg_h, const char *, kvg_h, kvg_h *)) \
 	X(int, get_backend_params, (kvg_h, kvg_h, kvg_h *, kvg_h *)) \
 	X(int, destroy_backend, (kvg_h)) \
-	X(int, create_opt_args, (kvg_h *)) \
-	X(int, destroy_opt_args, (kvg_h)) \
-	X(int, opt_args_add_backend, (kvg_h, kvg_h)) \
-	X(int, opt_args_set_notif_msg, (kvg_h, const void *, size_t)) \
-	X(int, opt_args_set_has_notif, (kvg_h, bool)) \
-	X(int, opt_args_set_skip_desc_merge, (kvg_h, bool)) \
-	X(int, opt_args_set_custom_param, (kvg_h, const void *, size_t)) \
 	X(int, create_reg_dlist, (int, kvg_h *)) \
 	X(int, destroy_reg_dlist, (kvg_h)) \
 	X(int, reg_dlist_add_desc, (kvg_h, uintptr_t, size_t, uint64_t, const void *, size_t)) \
@@ -62,17 +47,8 @@ typedef void *kvg_h;
 	X(int, destroy_xfer_dlist, (kvg_h)) \
 	X(int, xfer_dlist_add_desc, (kvg_h, uintptr_t, size_t, uint64_t)) \
 	X(int, xfer_dlist_clear, (kvg_h)) \
-	X(int, create_remote_dlist, (int, kvg_h *)) \
-	X(int, destroy_remote_dlist, (kvg_h)) \
-	X(int, remote_dlist_add_desc, (kvg_h, uintptr_t, size_t, uint64_t, const char *)) \
 	X(int, register_mem, (kvg_h, kvg_h, kvg_h)) \
 	X(int, deregister_mem, (kvg_h, kvg_h, kvg_h)) \
-	X(int, query_mem, (kvg_h, kvg_h, kvg_h, kvg_h)) \
-	X(int, create_query_resp_list, (kvg_h *)) \
-	X(int, destroy_query_resp_list, (kvg_h)) \
-	X(int, query_resp_list_size, (kvg_h, size_t *)) \
-	X(int, query_resp_list_has_value, (kvg_h, size_t, bool *)) \
-	X(int, query_resp_list_get_params, (kvg_h, size_t, kvg_h *)) \
 	X(int, get_local_md, (kvg_h, void **, size_t *)) \
 	X(int, get_local_partial_md, (kvg_h, kvg_h, void **, size_t *, kvg_h)) \
 	X(int, load_remote_md, (kvg_h, const void *, size_t, char **)) \
@@ -83,11 +59,9 @@ typedef void *kvg_h;
 	X(int, release_xfer_dlist_handle, (kvg_h, kvg_h)) \
 	X(int, make_xfer_req, (kvg_h, int, kvg_h, const int *, size_t, kvg_h, const int *, size_t, kvg_h *, kvg_h)) \
 	X(int, create_xfer_req, (kvg_h, int, kvg_h, kvg_h, const char *, kvg_h *, kvg_h)) \
-	X(int, estimate_xfer_cost, (kvg_h, kvg_h, kvg_h, int64_t *, int64_t *, int *)) \
 	X(int, post_xfer_req, (kvg_h, kvg_h, kvg_h)) \
 	X(int, get_xfer_status, (kvg_h, kvg_h)) \
 	X(int, query_xfer_backend, (kvg_h, kvg_h, kvg_h *)) \
-	X(int, get_xfer_telemetry, (kvg_h, kvg_h, struct kvg_telemetry *)) \
 	X(int, release_xfer_req, (kvg_h, kvg_h)) \
 	X(int, destroy_xfer_req, (kvg_h)) \
 	X(int, create_notif_map, (kvg_h *)) \
@@ -97,10 +71,7 @@ typedef void *kvg_h;
 	X(int, notif_map_get_agent_at, (kvg_h, size_t, const char **)) \
 	X(int, notif_map_get_notifs_size, (kvg_h, const char *, size_t *)) \
 	X(int, notif_map_get_notif, (kvg_h, const char *, size_t, const void **, size_t *)) \
-	X(int, gen_notif, (kvg_h, const char *, const void *, size_t, kvg_h)) \
-	X(int, prep_mem_view_local, (kvg_h, kvg_h, kvg_h *, kvg_h)) \
-	X(int, prep_mem_view_remote, (kvg_h, kvg_h, kvg_h *, kvg_h)) \
-	X(int, release_mem_view, (kvg_h, kvg_h))
+	X(int, gen_notif, (kvg_h, const char *, const void *, size_t, kvg_h))
 
 #define KVG_ENUM(ret, name, args) KVG_SYM_##name,
 enum { KVG_NIXL_SYMBOLS(KVG_ENUM) KVG_SYMBOLS };

@@ -17,9 +17,8 @@ import (
 type Transfer struct {
 	a       *Agent
 	spec    nixl.Spec
-	opt     *RequestOptions // or nil
-	lists   *indexed        // made from prepared lists, or nil
-	entries []*nixl.Entry   // distinct, of both sides where the peer is the agent
+	lists   *indexed      // made from prepared lists, or nil
+	entries []*nixl.Entry // distinct, of both sides where the peer is the agent
 
 	// Guarded by a.mu.
 	req        handle    // nil: none now
@@ -41,15 +40,6 @@ type Transfer struct {
 
 // NewTransfer checks and prepares a transfer.
 func (a *Agent) NewTransfer(s nixl.Spec) (nixl.Transfer, error) {
-	t, err := a.NewRequest(s, RequestOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
-// NewRequest is NewTransfer with options.
-func (a *Agent) NewRequest(s nixl.Spec, o RequestOptions) (*Transfer, error) {
 	const op = "transfer"
 	if err := s.Check(); err != nil {
 		if e := a.enter(op); e != nil {
@@ -59,10 +49,6 @@ func (a *Agent) NewRequest(s nixl.Spec, o RequestOptions) (*Transfer, error) {
 		return nil, err
 	}
 	t := &Transfer{a: a, spec: s}
-	if o.Backend != nil || len(o.Custom) > 0 || o.KeepEntries {
-		kept := o // o itself would be on the heap in any case
-		t.opt = &kept
-	}
 	t.spec.Local, t.spec.Remote = t.copied(s.Local, s.Remote)
 	t.spec.Notification = slices.Clone(s.Notification)
 	if err := t.prepare(op); err != nil {

@@ -1,4 +1,4 @@
-package libnixl
+package exchange
 
 import (
 	"bytes"
@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/nixl"
 )
 
@@ -21,9 +23,10 @@ const (
 	loadCommand  = "LOAD" // this is my metadata
 	sendCommand  = "SEND" // send me yours
 	leaveCommand = "INVL" // forget the agent of this name
-
-	defaultPort = 8888
 )
+
+// DefaultPort is where agents of the library listen unless told otherwise.
+const DefaultPort = 8888
 
 func writeFrame(w io.Writer, command string, data []byte) error {
 	b := binary.NativeEndian.AppendUint64(make([]byte, 0, 8+len(commandMark)+len(command)+len(data)), uint64(len(commandMark)+len(command)+len(data)))
@@ -59,59 +62,99 @@ func readFrame(r io.Reader) (command string, data []byte, err error) {
 	return string(rest[:word]), rest[word:], nil
 }
 
-// sockets are connections to listeners that wait for the next command. They are
-// kept, as the library keeps its own: its listener never lets go of one.
-type sockets struct {
-	mu   sync.Mutex
-	idle map[netip.AddrPort]net.Conn
+// Socket is a way to the listener of one agent. It connects when it is first used,
+// and keeps its connection: the library's listener never lets go of one.
+type Socket struct {
+	clk clock.Clock
+	to  netip.AddrPort
+
+	mu     sync.Mutex
+	idle   net.Conn // nil: none, or in use
+	closed bool
 }
 
-func (s *sockets) take(to netip.AddrPort) net.Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	conn := s.idle[to]
-	delete(s.idle, to)
-	return conn
-}
+// NewSocket returns a way to the listener at that address.
+func NewSocket(clk clock.Clock, to netip.AddrPort) *Socket { return &Socket{clk: clk, to: to} }
 
-func (s *sockets) give(to netip.AddrPort, conn net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.idle == nil {
-		s.idle = map[netip.AddrPort]net.Conn{}
+// Publish makes the agent's metadata, as it is now, known to the agent whose
+// listener is there. An agent of the library listens in the same way.
+//
+// Without an answer within five seconds it fails, as when nobody is there, with
+// [nixl.ErrUnavailable]; ctx ends it earlier. When it returns the listener has
+// read what was sent, but does not say whether it took it.
+func (s *Socket) Publish(ctx context.Context, a nixl.Agent) error {
+	metadata, err := a.Metadata()
+	if err != nil {
+		return err
 	}
-	if s.idle[to] != nil {
+	return s.tell(ctx, "publish", loadCommand, metadata)
+}
+
+// Withdraw has the agent whose listener is there forget the one of that name.
+// Errors are as for Publish.
+func (s *Socket) Withdraw(ctx context.Context, name string) error {
+	return s.tell(ctx, "withdraw", leaveCommand, []byte(name))
+}
+
+// Fetch asks the listener for its agent's metadata, and makes it known as a peer
+// of a; it has to be of that name. It asks until somebody answers, ctx is done or
+// the deadline has come. Errors are as for [Etcd.Fetch].
+func (s *Socket) Fetch(ctx context.Context, a nixl.Agent, name string, deadline time.Duration) (nixl.Peer, error) {
+	return fetch(ctx, s.clk, a, name, deadline, func(ctx context.Context, op string) (nixl.Peer, error) {
+		return s.ask(ctx, a, op, name)
+	})
+}
+
+// Close ends the connection, if there is one.
+func (s *Socket) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.idle != nil {
+		_ = s.idle.Close()
+		s.idle = nil
+	}
+}
+
+func (s *Socket) take() (conn net.Conn, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("the socket was %w", nixl.ErrClosed)
+	}
+	conn, s.idle = s.idle, nil
+	return conn, nil
+}
+
+func (s *Socket) give(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.idle != nil {
 		_ = conn.Close()
 		return
 	}
-	s.idle[to] = conn
+	s.idle = conn
 }
 
-func (s *sockets) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for to, conn := range s.idle {
-		_ = conn.Close()
-		delete(s.idle, to)
-	}
-}
-
-// converse lets fn write commands to a listener and read as many answers. A
+// converse lets fn write commands to the listener and read as many answers. A
 // connection that was kept may have ended meanwhile: fn then runs again, on a
 // new one.
-func (s *sockets) converse(ctx context.Context, to netip.AddrPort, fn func(io.ReadWriter) error) error {
-	for conn := s.take(to); ; conn = nil {
+func (s *Socket) converse(ctx context.Context, fn func(io.ReadWriter) error) error {
+	conn, err := s.take()
+	if err != nil {
+		return err
+	}
+	for ; ; conn = nil {
 		kept := conn != nil
 		if !kept {
-			var err error
-			if conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", to.String()); err != nil {
+			if conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", s.to.String()); err != nil {
 				return err
 			}
 		}
 		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-		err := fn(conn)
+		err = fn(conn)
 		if stop() && err == nil {
-			s.give(to, conn)
+			s.give(conn)
 			return nil
 		}
 		_ = conn.Close()
@@ -129,14 +172,9 @@ func ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, new(*net.OpError))
 }
 
-// tell sends a command to a listener.
-func (a *Agent) tell(ctx context.Context, op string, to netip.AddrPort, command string, data []byte) error {
-	if err := a.enter(op); err != nil {
-		return err
-	}
-	a.leave()
-	err := a.bounded(ctx, op, a.clk.Now()+exchangeTimeout, func(ctx context.Context) error {
-		return a.exchange.sockets.converse(ctx, to, func(conn io.ReadWriter) error {
+func (s *Socket) tell(ctx context.Context, op, command string, data []byte) error {
+	return once(ctx, s.clk, op, func(ctx context.Context) error {
+		err := s.converse(ctx, func(conn io.ReadWriter) error {
 			if err := writeFrame(conn, command, data); err != nil {
 				return err
 			}
@@ -144,28 +182,27 @@ func (a *Agent) tell(ctx context.Context, op string, to netip.AddrPort, command 
 			_, _, err := askFor(conn)
 			return err
 		})
+		if err != nil {
+			err = fmt.Errorf("listener at %s: %w", s.to, err)
+		}
+		return err
 	})
-	if err != nil {
-		err = fmt.Errorf("listener at %s: %w", to, err)
-	}
-	return unavailable(op, "", err)
 }
 
 // askFor asks for the metadata of the listener's agent.
-func askFor(conn io.ReadWriter) (command string, blob []byte, err error) {
+func askFor(conn io.ReadWriter) (command string, metadata []byte, err error) {
 	if err := writeFrame(conn, sendCommand, nil); err != nil {
 		return "", nil, err
 	}
 	return readFrame(conn)
 }
 
-// fetchFrom asks a listener for its agent's metadata.
-func (a *Agent) fetchFrom(ctx context.Context, op, name string, from netip.AddrPort) (nixl.Peer, error) {
-	place := "listener at " + from.String()
+func (s *Socket) ask(ctx context.Context, a nixl.Agent, op, name string) (nixl.Peer, error) {
+	place := "listener at " + s.to.String()
 	var command string
-	var blob []byte
-	err := a.exchange.sockets.converse(ctx, from, func(conn io.ReadWriter) (err error) {
-		command, blob, err = askFor(conn)
+	var metadata []byte
+	err := s.converse(ctx, func(conn io.ReadWriter) (err error) {
+		command, metadata, err = askFor(conn)
 		return err
 	})
 	switch {
@@ -176,5 +213,5 @@ func (a *Agent) fetchFrom(ctx context.Context, op, name string, from netip.AddrP
 	case command != loadCommand:
 		return nixl.Peer{}, nixl.Refuse(op, name, nixl.ErrInvalid, "%s: it answers %q", place, command)
 	}
-	return a.take(ctx, op, name, place, blob)
+	return take(ctx, a, op, name, place, metadata)
 }
