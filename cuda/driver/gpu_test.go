@@ -39,7 +39,7 @@ func openGPU(t testing.TB) *driver.Device {
 // closeLast closes a device that was open while others were, so that the context
 // that they share was not made anew for each. In a process that is there for a
 // behaviour that kills it, it is dead.
-func closeLast(t *testing.T, d *driver.Device) {
+func closeLast(t testing.TB, d *driver.Device) {
 	if err := d.Close(); !cuda.Sticky(err) {
 		require.NoError(t, err)
 	}

@@ -22,12 +22,9 @@ var (
 // inquireHostMemory asks for what a driver may be too old to know: that is no
 // then. Numbers are CU_DEVICE_ATTRIBUTE_*.
 func (d *Device) inquireHostMemory() {
-	ask := func(attribute C.int) bool {
-		var v C.int
-		return C.kvg_attribute(&d.c.t, attribute, d.device, &v) == 0 && v != 0
-	}
-	d.info.ConcurrentManaged = ask(89)
-	d.pageable = ask(88)
+	concurrent, _ := d.attribute(89)
+	pageable, _ := d.attribute(88)
+	d.info.ConcurrentManaged, d.pageable = concurrent != 0, pageable != 0
 }
 
 // AllocManaged implements [cuda.Managed].

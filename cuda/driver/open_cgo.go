@@ -263,11 +263,11 @@ func (d *Device) prepare() error {
 		{97, func(v int) { d.info.SharedOptIn = uint32(v) }},
 		{98, func(v int) { d.info.FlushesWrites = v != 0 }},
 	} {
-		var v C.int
-		if code := cuda.Code(C.kvg_attribute(t, C.int(a.attribute), d.device, &v)); code != cuda.Success {
-			return &cuda.Error{Code: code, Op: "attribute of device", Detail: fmt.Sprintf("attribute %d", a.attribute)}
+		v, err := d.attribute(a.attribute)
+		if err != nil {
+			return err
 		}
-		a.set(int(v))
+		a.set(v)
 	}
 	// The clock is in kHz and memory moves twice a cycle; the bus is in bits.
 	d.info.Bandwidth = uint64(clock) * 1000 * 2 * uint64(bus) / 8
@@ -289,6 +289,15 @@ func (d *Device) prepare() error {
 	d.inquireRDMA()
 	d.inquireHostMemory()
 	return d.makeStaging()
+}
+
+// attribute asks for a CU_DEVICE_ATTRIBUTE_*, by its number; 0 with an error.
+func (d *Device) attribute(n int) (int, error) {
+	var v C.int
+	if code := cuda.Code(C.kvg_attribute(&d.c.t, C.int(n), d.device, &v)); code != cuda.Success {
+		return 0, &cuda.Error{Code: code, Op: "attribute of device", Detail: fmt.Sprintf("attribute %d", n)}
+	}
+	return int(v), nil
 }
 
 // named gives a code the driver's name where this module has none.

@@ -72,12 +72,9 @@ func (d *Device) FlushRDMA() error {
 
 // inquireRDMA asks for what a driver may be too old to know: that is no then.
 func (d *Device) inquireRDMA() {
-	ask := func(attribute C.int) int {
-		var v C.int
-		if C.kvg_attribute(&d.c.t, attribute, d.device, &v) != 0 {
-			return 0
-		}
-		return int(v)
+	ask := func(attribute int) int {
+		v, _ := d.attribute(attribute)
+		return v
 	}
 	const hostFlush, owner = 1, 100 // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST, CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
 	d.rdma.Supported = ask(116) != 0
