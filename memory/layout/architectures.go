@@ -7,41 +7,80 @@ import (
 	"strings"
 )
 
-// architectures reads the layers of each known architecture. Defaults of
-// missing keys are those of the configuration classes in transformers 5.20.
-var architectures = map[string]func(*config) []Layer{
-	"LlamaForCausalLM":      (*config).llama,
-	"GptOssForCausalLM":     (*config).gptOss,
-	"Gemma3ForCausalLM":     (*config).gemma3,
-	"DeepseekV3ForCausalLM": (*config).deepseek,
-	// Sparse attention: an index cache in every layer.
-	"DeepseekV32ForCausalLM": (*config).deepseekSparse,
-
-	"Qwen3NextForCausalLM":               (*config).qwenNext,
-	"Qwen3_5ForConditionalGeneration":    (*config).qwen35,
-	"Qwen3_5MoeForConditionalGeneration": (*config).qwen35,
-	"KimiLinearForCausalLM":              (*config).kimi,
-	"KimiK3ForConditionalGeneration":     (*config).kimi,
-	"NemotronHForCausalLM":               (*config).nemotronH,
-	"FalconH1ForCausalLM":                (*config).falconH1,
-	"GraniteMoeHybridForCausalLM":        (*config).granite,
-	"JambaForCausalLM":                   (*config).jamba,
-	"Zamba2ForCausalLM":                  (*config).zamba2,
-	"Mamba2ForCausalLM":                  (*config).mamba2,
-	"FalconMambaForCausalLM":             (*config).falconMamba,
+// architecture says how the layers of a class are read.
+type architecture struct {
+	layers func(*config) []Layer
+	nested bool // the language model's keys are under text_config
 }
 
-// nested architectures keep the language model's keys under text_config.
-var nested = map[string]bool{
-	"Qwen3_5ForConditionalGeneration":    true,
-	"Qwen3_5MoeForConditionalGeneration": true,
-	"KimiK3ForConditionalGeneration":     true,
+// architectures reads the layers of each known architecture. Rules are those of
+// the model classes in vLLM 0.33, defaults of missing keys those of the
+// configuration classes in transformers 5.20.
+var architectures = map[string]architecture{
+	"LlamaForCausalLM":     {layers: (*config).llama},
+	"MistralForCausalLM":   {layers: (*config).llama},
+	"MixtralForCausalLM":   {layers: (*config).llama},
+	"MiniMaxM2ForCausalLM": {layers: (*config).minimax},
+	"Qwen2ForCausalLM":     {layers: (*config).qwen2},
+	"Qwen3ForCausalLM":     {layers: (*config).qwen3},
+	"Qwen3MoeForCausalLM":  {layers: (*config).qwen3},
+
+	"Qwen3VLForConditionalGeneration":    {(*config).qwen3, true},
+	"Qwen3VLMoeForConditionalGeneration": {(*config).qwen3, true},
+
+	"GptOssForCausalLM":               {layers: (*config).gptOss},
+	"Gemma3ForCausalLM":               {layers: (*config).gemma3},
+	"Gemma3ForConditionalGeneration":  {(*config).gemma3, true},
+	"Gemma4ForCausalLM":               {layers: (*config).gemma4},
+	"Gemma4ForConditionalGeneration":  {(*config).gemma4, true},
+	"Llama4ForCausalLM":               {layers: (*config).llama4},
+	"Llama4ForConditionalGeneration":  {(*config).llama4, true},
+	"MiMoV2FlashForCausalLM":          {layers: (*config).mimo},
+	"Step3p5ForCausalLM":              {layers: (*config).step},
+	"Step3p7ForConditionalGeneration": {(*config).step, true},
+
+	"DeepseekV3ForCausalLM":                   {layers: (*config).deepseek},
+	"KimiK25ForConditionalGeneration":         {(*config).deepseek, true},
+	"DeepseekV32ForCausalLM":                  {layers: (*config).deepseekSparse},
+	"GlmMoeDsaForCausalLM":                    {layers: (*config).deepseekSparse},
+	"DeepseekV4ForCausalLM":                   {layers: (*config).deepseekV4},
+	"MiniMaxM3SparseForCausalLM":              {layers: (*config).minimaxSparse},
+	"MiniMaxM3SparseForConditionalGeneration": {(*config).minimaxSparse, true},
+
+	"Qwen3NextForCausalLM":               {layers: (*config).qwenNext},
+	"Qwen3_5ForCausalLM":                 {layers: (*config).qwen35},
+	"Qwen3_5MoeForCausalLM":              {layers: (*config).qwen35},
+	"Qwen3_5ForConditionalGeneration":    {(*config).qwen35, true},
+	"Qwen3_5MoeForConditionalGeneration": {(*config).qwen35, true},
+	"KimiLinearForCausalLM":              {layers: (*config).kimi},
+	"KimiK3ForConditionalGeneration":     {(*config).kimi, true},
+	"NemotronHForCausalLM":               {layers: (*config).nemotronH},
+	"FalconH1ForCausalLM":                {layers: (*config).falconH1},
+	"GraniteMoeHybridForCausalLM":        {layers: (*config).granite},
+	"JambaForCausalLM":                   {layers: (*config).jamba},
+	"Zamba2ForCausalLM":                  {layers: (*config).zamba2},
+	"Mamba2ForCausalLM":                  {layers: (*config).mamba2},
+	"FalconMambaForCausalLM":             {layers: (*config).falconMamba},
+	"Lfm2ForCausalLM":                    {layers: (*config).lfm2},
+	"Lfm2MoeForCausalLM":                 {layers: (*config).lfm2Moe},
+}
+
+// families are what an unknown architecture can be read as, see
+// [ConfigOptions.As].
+var families = map[string]func(*config) []Layer{
+	"gqa": (*config).anyGQA,
+	"mla": (*config).anyMLA,
 }
 
 // Architectures returns the names that [ReadConfig] knows, sorted.
 func Architectures() []string { return slices.Sorted(maps.Keys(architectures)) }
 
-func (c *config) model() (*Model, error) {
+// Families returns what [ConfigOptions.As] takes, sorted.
+func Families() []string { return slices.Sorted(maps.Keys(families)) }
+
+// model reads the model. A known architecture is read as what it is, whatever
+// the options say.
+func (c *config) model(o *ConfigOptions) (*Model, error) {
 	names := c.strs("architectures")
 	if *c.err != nil {
 		return nil, *c.err
@@ -50,20 +89,27 @@ func (c *config) model() (*Model, error) {
 		c.fail("architectures", fmt.Errorf("%d names, want one", len(names)))
 		return nil, *c.err
 	}
-	layers, ok := architectures[names[0]]
-	if !ok {
-		c.fail("architectures", fmt.Errorf("%w %q; known are %s", ErrArchitecture, names[0], strings.Join(Architectures(), ", ")))
+	a, ok := architectures[names[0]]
+	if !ok && o.As == "" {
+		c.fail("architectures", fmt.Errorf("%w %q; known are %s; an unknown one can be read as one of %v on request",
+			ErrArchitecture, names[0], strings.Join(Architectures(), ", "), Families()))
 		return nil, *c.err
 	}
+	if !ok {
+		a = architecture{families[o.As], c.has("text_config")}
+	}
 	in := c
-	if nested[names[0]] {
+	if a.nested {
 		in = c.object("text_config")
 	}
-	m := &Model{Name: c.file, Architecture: names[0], DType: in.dtype()}
-	if in.has("max_position_embeddings") {
-		m.MaxTokens = in.integer("max_position_embeddings", 1, MaxTokens)
+	m := &Model{Name: c.file, Architecture: names[0], DType: in.dtype(), KVDType: c.declaredKV(in)}
+	for _, key := range []string{"max_position_embeddings", "model_max_length"} {
+		if m.MaxTokens == 0 && in.has(key) {
+			m.MaxTokens = in.integer(key, 1, MaxTokens)
+		}
 	}
-	m.Layers = layers(in)
+	m.Layers = a.layers(in)
+	m.Depth = c.depth
 	if *c.err != nil {
 		return nil, *c.err
 	}
@@ -73,7 +119,28 @@ func (c *config) model() (*Model, error) {
 	return m, nil
 }
 
-func (c *config) layerCount() int { return c.integer("num_hidden_layers", 1, MaxLayers/2) }
+// layerCount reads the number of the model's layers.
+func (c *config) layerCount() int {
+	c.depth = c.integer("num_hidden_layers", 1, MaxLayers/2)
+	return c.depth
+}
+
+// stack returns the caches of n layers, numbered.
+func stack(n int, caches func(i int) []Layer) []Layer {
+	var layers []Layer
+	for i := range n {
+		for _, l := range caches(i) {
+			l.Index = i
+			layers = append(layers, l)
+		}
+	}
+	return layers
+}
+
+// all returns n layers with the same caches.
+func all(n int, caches ...Layer) []Layer {
+	return stack(n, func(int) []Layer { return caches })
+}
 
 // pattern reads one of names for each of n layers.
 func (c *config) pattern(key string, n int, names ...string) []string {
@@ -92,31 +159,31 @@ func (c *config) pattern(key string, n int, names ...string) []string {
 	return kinds
 }
 
-// attention reads a layer of full attention. The head size is that of the first
-// of keys that is there, else of head_dim. The number of key and value heads and
-// the head size have to be there: the defaults of the architectures that use it
-// alone are constants, and no guess from other keys meets them.
-func (c *config) attention(keys ...string) Layer {
-	l := Layer{Kind: FullAttention, KVHeads: c.dim("num_key_value_heads"), KeyDim: c.dimOf(append(keys, "head_dim")...)}
-	l.ValueDim = l.KeyDim
-	return l
-}
-
-// evenAttention is attention, of architectures that make the head size the
-// hidden size over the heads where head_dim is missing.
-func (c *config) evenAttention() Layer {
-	return c.even(c.dim("num_key_value_heads"))
-}
-
-func (c *config) even(kvHeads int) Layer {
-	l := Layer{Kind: FullAttention, KVHeads: kvHeads}
-	if c.has("head_dim") {
-		l.KeyDim = c.dim("head_dim")
-	} else {
-		l.KeyDim = c.quotient("hidden_size", c.dim("hidden_size"), c.dim("num_attention_heads"))
+// numbers reads an integer for each of n layers; the list may go on.
+func (c *config) numbers(key string, n int) []int {
+	v := c.ints(key)
+	if *c.err == nil && len(v) < n {
+		c.fail(key, fmt.Errorf("%d entries for %d layers", len(v), n))
 	}
-	l.ValueDim = l.KeyDim
-	return l
+	if *c.err != nil {
+		return make([]int, n)
+	}
+	return v
+}
+
+// refuse makes an error of the first of the keys that is there and neither
+// false nor 0 nor empty.
+func (c *config) refuse(why string, keys ...string) {
+	for _, k := range keys {
+		v, ok := c.raw(k)
+		switch string(v) {
+		case "false", "0", "[]", "{}", `""`:
+			ok = false
+		}
+		if ok {
+			c.fail(k, fmt.Errorf("%s", why))
+		}
+	}
 }
 
 // quotient divides a size that key has a part in.
@@ -128,62 +195,12 @@ func (c *config) quotient(key string, n, by int) int {
 	return n / by
 }
 
-// latent reads a layer of latent attention.
-func (c *config) latent() Layer {
-	return Layer{Kind: LatentAttention, KVHeads: 1, KeyDim: c.dim("kv_lora_rank") + c.dim("qk_rope_head_dim")}
-}
-
-func sliding(l Layer, window int) Layer {
-	l.Kind, l.Window = SlidingWindow, window
-	return l
-}
-
-// llama has as many key and value heads as heads where the file doesn't say, as
-// those of the first models don't.
-func (c *config) llama() []Layer {
-	full := c.even(c.dimOf("num_key_value_heads", "num_attention_heads"))
-	return slices.Repeat([]Layer{full}, c.layerCount())
-}
-
-func (c *config) gptOss() []Layer {
-	full := c.attention()
-	return c.alternate(full, sliding(full, c.dim("sliding_window")))
-}
-
-// alternate reads layer_types of full and sliding window attention.
-func (c *config) alternate(full, window Layer) []Layer {
-	var layers []Layer
-	for _, k := range c.pattern("layer_types", c.layerCount(), "full_attention", "sliding_attention") {
-		if k == "full_attention" {
-			layers = append(layers, full)
-		} else {
-			layers = append(layers, window)
-		}
+// product multiplies two sizes to a third.
+func (c *config) product(a, b string) int {
+	n := c.dim(a) * c.dim(b)
+	if n > MaxDim {
+		c.fail(a, fmt.Errorf("times %s is %d, want at most %d", b, n, MaxDim))
+		return 1
 	}
-	return layers
-}
-
-func (c *config) gemma3() []Layer {
-	full := c.attention()
-	window := sliding(full, c.dim("sliding_window"))
-	if c.has("layer_types") {
-		return c.alternate(full, window)
-	}
-	every := c.dimOr("sliding_window_pattern", 6)
-	layers := slices.Repeat([]Layer{window}, c.layerCount())
-	for i := range layers {
-		if (i+1)%every == 0 {
-			layers[i] = full
-		}
-	}
-	return layers
-}
-
-func (c *config) deepseek() []Layer {
-	return slices.Repeat([]Layer{c.latent()}, c.layerCount())
-}
-
-func (c *config) deepseekSparse() []Layer {
-	index := Layer{Kind: LatentIndex, KVHeads: 1, KeyDim: c.dim("index_head_dim")}
-	return slices.Repeat([]Layer{c.latent(), index}, c.layerCount())
+	return n
 }

@@ -84,8 +84,8 @@ func (a *Arena) Page(g, i int) Segment {
 //
 // An attention group has a segment for each layer, or for each of its heads
 // where the order takes them apart, and of these one for each kernel block.
-// Padding is included where no kernel blocks are cut. Under BHLNC the pages of a
-// block overlap: each spans from its first head to its last.
+// Padding is not included. Under BHLNC the pages of a block overlap: each spans
+// from its first head to its last.
 //
 // A recurrent group has a segment for each [Region] of each layer, without
 // padding.
@@ -100,6 +100,7 @@ func (a *Arena) Segments(g int) Table {
 			}
 			continue
 		}
+		whole.Page = min(whole.Page, pg.Used)
 		s = a.appendPage(s, pg, whole, uint64(gr.Ratio))
 	}
 	return a.table(s)

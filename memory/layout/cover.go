@@ -47,7 +47,8 @@ type BlockPart struct {
 
 // Cover sets c to what the tokens touch in the blocks of a group.
 //
-// A token has its place in every page of a block. Windows play no part: which
+// A token has its place in every page of a block; where a stored vector covers
+// several tokens, each of them touches it wholly. Windows play no part: which
 // blocks a request still needs says [Plan.Live]. A recurrent group keeps the
 // state behind the last token: one row is touched, wholly, the first of the list
 // with [StateNone], and with [StateAlign] the one at the place of that token.
@@ -56,7 +57,9 @@ type BlockPart struct {
 // In a scaled plan a token has less than its bytes, and borders between tokens
 // are rounded down: ranges that follow each other still meet without a gap.
 //
-// The error wraps [ErrTokens], and c is then empty. A call allocates nothing once
+// The error wraps [ErrTokens], and c is then empty: the group or the range is
+// none, or a block is touched in part and its form is one in which tokens have no
+// places that are known ([NVFP4]). A call allocates nothing once
 // c has grown, and costs nothing for blocks that are touched wholly.
 func (p *Plan) Cover(c *Cover, group int, tokens TokenRange) error {
 	*c = Cover{Parts: c.Parts[:0], bytes: c.bytes[:0]}
@@ -76,6 +79,14 @@ func (p *Plan) Cover(c *Cover, group int, tokens TokenRange) error {
 	c.First, c.End = tokens.From/n, (tokens.To-1)/n+1
 	c.WholeFirst, c.WholeEnd = c.First, c.End
 	head, tail := tokens.From%n, tokens.To%n
+	if head > 0 || tail > 0 {
+		for i := range g.Pages {
+			if d := g.Pages[i].DType; d == NVFP4 {
+				*c = Cover{Parts: c.Parts, bytes: c.bytes}
+				return fmt.Errorf("layout: model %q: tokens %v: blocks of %d tokens in %v are moved wholly: %w", p.Model.Name, tokens, n, d, ErrTokens)
+			}
+		}
+	}
 	switch {
 	case c.End-c.First == 1 && (head > 0 || tail > 0):
 		if tail == 0 {
@@ -108,10 +119,10 @@ func (p *Plan) checkTokens(group int, r TokenRange) error {
 // part adds a block that is touched in part.
 func (p *Plan) part(c *Cover, g *Group, index int, tokens TokenRange) {
 	first := len(c.bytes)
-	c.bytes = p.appendTokens(c.bytes, g, tokens)
+	c.bytes = p.appendTokens(c.bytes, g, tokens, true)
 	mid := len(c.bytes)
-	c.bytes = p.appendTokens(c.bytes, g, TokenRange{0, tokens.From})
-	c.bytes = p.appendTokens(c.bytes, g, TokenRange{tokens.To, g.BlockTokens})
+	c.bytes = p.appendTokens(c.bytes, g, TokenRange{0, tokens.From}, false)
+	c.bytes = p.appendTokens(c.bytes, g, TokenRange{tokens.To, g.BlockTokens}, false)
 	end := mid + len(mergeRanges(c.bytes[mid:]))
 	c.bytes = c.bytes[:end]
 	c.Parts = append(c.Parts, BlockPart{Index: index, Tokens: tokens,
@@ -119,14 +130,25 @@ func (p *Plan) part(c *Cover, g *Group, index int, tokens TokenRange) {
 		Bytes: c.bytes[first:mid:mid], Rest: c.bytes[mid:end:end]})
 }
 
-// appendTokens appends the bytes of a block's tokens, in order.
-func (p *Plan) appendTokens(dst []kv.Range, g *Group, tokens TokenRange) []kv.Range {
+// appendTokens appends the bytes of a block's tokens, in order. Vectors that
+// cover other tokens, too, are among them or not.
+func (p *Plan) appendTokens(dst []kv.Range, g *Group, tokens TokenRange, shared bool) []kv.Range {
 	if tokens.From == tokens.To {
 		return dst
 	}
 	first := len(dst)
 	for i := range g.Pages {
-		dst = p.appendPageTokens(dst, first, g, &g.Pages[i], tokens)
+		pg := &g.Pages[i]
+		vectors, each := tokens, int(pg.perState)
+		if vectors.From = (tokens.From + each - 1) / each; shared {
+			vectors.From = tokens.From / each
+		}
+		if vectors.To = tokens.To / each; shared {
+			vectors.To = (tokens.To + each - 1) / each
+		}
+		if vectors.From < vectors.To {
+			dst = p.appendVectors(dst, first, g, pg, vectors)
+		}
 	}
 	if p.Options.Order == BHLNC { // heads before layers
 		dst = dst[:first+len(mergeRanges(dst[first:]))]
@@ -134,14 +156,15 @@ func (p *Plan) appendTokens(dst []kv.Range, g *Group, tokens TokenRange) []kv.Ra
 	return dst
 }
 
-// appendPageTokens appends the bytes of a page's tokens, merging with what lies
-// behind dst[first:].
+// appendVectors appends the bytes of a page's vectors, merging with what lies
+// behind dst[first:]. A vector is a token's, or that of several.
 //
-// A page is cut into lanes, in which the tokens lie one after the other: the
+// A page is cut into lanes, in which the vectors lie one after the other: the
 // whole page token-major, one for each head of a kernel block head-major, and one
-// for each head where the order takes heads apart. The packed form of an index
-// has two for each kernel block: elements, then scales.
-func (p *Plan) appendPageTokens(dst []kv.Range, first int, g *Group, pg *Page, tokens TokenRange) []kv.Range {
+// for each head where the order takes heads apart. Some packed forms have two for
+// each kernel block: elements, then scales.
+func (p *Plan) appendVectors(dst []kv.Range, first int, g *Group, pg *Page, vectors TokenRange) []kv.Range {
+	block, n := g.BlockTokens/int(pg.perState), g.KernelTokens/int(pg.perState)
 	add := func(off, n uint64) {
 		if k := len(dst); k > first && dst[k-1].End() == off {
 			dst[k-1].Len += n
@@ -155,7 +178,7 @@ func (p *Plan) appendPageTokens(dst []kv.Range, first int, g *Group, pg *Page, t
 		if p.Options.Order == BHLNC {
 			apart, before = p.BlockBytes/heads, pg.before/heads
 		}
-		from, to := share(lane, tokens.From, g.BlockTokens), share(lane, tokens.To, g.BlockTokens)
+		from, to := share(lane, vectors.From, block), share(lane, vectors.To, block)
 		for h := range heads {
 			add(before+h*apart+from, to-from)
 		}
@@ -163,13 +186,13 @@ func (p *Plan) appendPageTokens(dst []kv.Range, first int, g *Group, pg *Page, t
 	}
 	lanes := pg.lanes(p.Options.Order)
 	if lanes == 1 {
-		from := share(pg.Used, tokens.From, g.BlockTokens)
-		add(pg.before+from, share(pg.Used, tokens.To, g.BlockTokens)-from)
+		from := share(pg.Used, vectors.From, block)
+		add(pg.before+from, share(pg.Used, vectors.To, block)-from)
 		return dst
 	}
-	n, kernel := g.KernelTokens, pg.Used/uint64(g.Ratio)
-	for k := tokens.From / n; k*n < tokens.To; k++ {
-		from, to := max(tokens.From-k*n, 0), min(tokens.To-k*n, n)
+	kernel := pg.Used / uint64(g.Ratio)
+	for k := vectors.From / n; k*n < vectors.To; k++ {
+		from, to := max(vectors.From-k*n, 0), min(vectors.To-k*n, n)
 		start := pg.before + uint64(k)*kernel
 		if from == 0 && to == n {
 			add(start, kernel)
@@ -189,8 +212,8 @@ func (p *Plan) appendPageTokens(dst []kv.Range, first int, g *Group, pg *Page, t
 // keep pages together.
 func (pg *Page) lanes(o Order) int {
 	switch {
-	case pg.DType == FP8Index:
-		return 2 // vLLM 0.33.0, csrc: all elements of a kernel block, then their scales
+	case pg.DType == FP8Index, pg.DType == FP8MLAV4:
+		return 2 // vLLM 0.33.0, csrc and models/deepseek_v4: all elements of a kernel block, then their scales
 	case o == LBHNC || o == BLHNC:
 		return pg.Heads
 	}
@@ -199,8 +222,12 @@ func (pg *Page) lanes(o Order) int {
 
 // lane returns where lane i of n starts in a kernel block of so many bytes.
 func (pg *Page) lane(kernel uint64, i, n int) uint64 {
-	if pg.DType == FP8Index && i == 1 {
+	switch {
+	case i != 1:
+	case pg.DType == FP8Index:
 		return share(kernel, indexPerScale, indexPerScale+indexScale)
+	case pg.DType == FP8MLAV4:
+		return share(kernel, v4Row, v4Row+v4Scales)
 	}
 	return share(kernel, i, n)
 }

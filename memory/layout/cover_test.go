@@ -15,10 +15,12 @@ import (
 // that hold one token, page by page, from the order of dimensions alone.
 func tokenBytes(a *Arena, g, token int, f func(page int, o uint64)) {
 	gr := &a.Plan.Groups[g]
-	kernel, at := token/gr.KernelTokens, token%gr.KernelTokens
+	kernel := token / gr.KernelTokens
 	for i := range gr.Pages {
 		pg := &gr.Pages[i]
-		n := pg.Used / uint64(gr.BlockTokens) // bytes of a token
+		each := max(a.Plan.Model.Layers[pg.Layer].Compression, 1) // tokens of a vector
+		at, token, kernelTokens, blockTokens := token%gr.KernelTokens/each, token/each, gr.KernelTokens/each, gr.BlockTokens/each
+		n := pg.Used / uint64(blockTokens) // bytes of a vector
 		add := func(o, length uint64) {
 			for k := range length {
 				f(i, o+k)
@@ -30,14 +32,17 @@ func tokenBytes(a *Arena, g, token int, f func(page int, o uint64)) {
 		case pg.DType == FP8Index:
 			elements := n / 132 * 128
 			add(start+uint64(at)*elements, elements)
-			add(start+uint64(gr.KernelTokens)*elements+uint64(at)*(n-elements), n-elements)
+			add(start+uint64(kernelTokens)*elements+uint64(at)*(n-elements), n-elements)
+		case pg.DType == FP8MLAV4:
+			add(start+uint64(at)*576, 576)
+			add(start+uint64(kernelTokens)*576+uint64(at)*8, 8)
 		case a.Plan.Options.Order == LBHNC || a.Plan.Options.Order == BLHNC:
 			for h := range uint64(pg.Heads) {
-				add(start+(h*uint64(gr.KernelTokens)+uint64(at))*content, content)
+				add(start+(h*uint64(kernelTokens)+uint64(at))*content, content)
 			}
 		case a.Plan.Options.Order.splitsPages():
 			for h := range uint64(pg.Heads) {
-				add((h*uint64(gr.BlockTokens)+uint64(token))*content, content)
+				add((h*uint64(blockTokens)+uint64(token))*content, content)
 			}
 		default:
 			add(start+uint64(at)*n, n)
@@ -84,6 +89,7 @@ func checkCover(t require.TestingT, a *Arena, c *Cover, g int, tokens TokenRange
 		require.Equal(t, TokenRange{of[0], of[len(of)-1] + 1}, part.Tokens)
 		require.Equal(t, of[0]/gr.KernelTokens, part.KernelFirst)
 		require.Equal(t, of[len(of)-1]/gr.KernelTokens+1, part.KernelEnd)
+		shared := slices.ContainsFunc(gr.Pages, func(pg Page) bool { return p.Model.Layers[pg.Layer].Compression > 1 })
 		set, rest := make([]bool, tables.Transfer.Bytes()), make([]bool, tables.Transfer.Bytes())
 		for _, r := range fill {
 			for o := r.Off; o < r.End(); o++ {
@@ -93,14 +99,14 @@ func checkCover(t require.TestingT, a *Arena, c *Cover, g int, tokens TokenRange
 		for _, token := range of {
 			tokenBytes(a, g, token, func(page int, at uint64) {
 				_, o := placeOf(a, g, page, 1, at)
-				if !rest[o] {
+				if !rest[o] && !(set[o] && shared) {
 					require.True(t, rest[o], "byte %d is of two tokens, or of none", o)
 				}
 				set[o], rest[o] = true, false
 			})
 		}
 		require.Equal(t, runsOf(set), part.Bytes)
-		require.Equal(t, runsOf(rest), part.Rest)
+		require.ElementsMatch(t, runsOf(rest), part.Rest)
 	}
 }
 
@@ -148,6 +154,11 @@ func TestCoverOfScaledModels(t *testing.T) {
 			fill, err := tables.Transfer.Ranges(tables.Groups[g].Fill)
 			require.NoError(t, err)
 			cuts := []int{0, 1, gr.KernelTokens - 1, gr.BlockTokens/2 + 1, gr.BlockTokens - 1, gr.BlockTokens}
+			for i := range gr.Pages { // a vector of several tokens is touched by each of them
+				for j := range cuts {
+					cuts[j] -= cuts[j] % int(gr.Pages[i].perState)
+				}
+			}
 			slices.Sort(cuts)
 			var all []kv.Range
 			var c Cover

@@ -146,6 +146,8 @@ func (p *PageDescription) check(o Order) string {
 		return fmt.Sprintf("bytes is %d, of which %d used, want 1 to %d", p.Bytes, p.Used, uint64(maxPage))
 	case p.Heads < 0 || p.Heads > MaxDim || p.FirstHead < 0 || p.FirstHead > MaxDim:
 		return fmt.Sprintf("heads are %d from %d, want 0 to %d", p.Heads, p.FirstHead, MaxDim)
+	case p.Compression < 0 || p.Compression > MaxDim:
+		return fmt.Sprintf("compression is %d, want 0 to %d", p.Compression, MaxDim)
 	case o.splitsPages() && (p.Heads < 1 || p.Bytes%uint64(p.Heads) != 0 || p.Used < p.Bytes):
 		return fmt.Sprintf("heads are %d in %d bytes, which %v can't take apart", p.Heads, p.Bytes, o)
 	case len(p.Regions) > 16 || len(p.Temporal) > 8:

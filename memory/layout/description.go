@@ -87,6 +87,7 @@ type PageDescription struct {
 	Heads        int      `json:"heads,omitempty"`
 	FirstHead    int      `json:"first_head,omitempty"`
 	DType        DType    `json:"dtype,omitempty"`
+	Compression  int      `json:"compression,omitempty"` // tokens that a vector covers, where more than one
 	Regions      []Region `json:"regions,omitempty"`
 	ConvRows     int      `json:"conv_rows,omitempty"`
 	ConvChannels int      `json:"conv_channels,omitempty"`
@@ -99,7 +100,7 @@ type PageDescription struct {
 func (a *Arena) Description() *Description {
 	p, o := a.Plan, &a.Plan.Options
 	d := &Description{Version: DescriptionVersion, Model: p.Model.Name, Order: o.Order, ConvOrder: o.ConvOrder,
-		StateMode: o.StateMode, SpeculativeTokens: o.SpeculativeTokens, TP: o.TP, Rank: o.Rank, PP: 1,
+		StateMode: o.StateMode, SpeculativeTokens: o.SpeculativeTokens, TP: o.TP, Rank: o.Rank, PP: o.PP, Stage: o.Stage,
 		RealNull: o.RealNull, Scale: p.Scale, BlockTokens: p.BlockTokens, BlockBytes: p.BlockBytes,
 		Base: a.Base, Blocks: a.Blocks, Pool: o.Pool, Revision: a.Revision, Generation: a.Generation}
 	for i := range p.Groups {
@@ -116,6 +117,9 @@ func (p *Plan) describe(g *Group) GroupDescription {
 		page := PageDescription{Kind: p.Model.Layers[pg.Layer].Kind, Bytes: pg.Bytes, Used: pg.Used, Heads: pg.Heads,
 			FirstHead: pg.FirstHead, DType: pg.DType, Regions: slices.Clone(pg.Regions), ConvRows: pg.ConvRows,
 			ConvChannels: pg.ConvChannels, Temporal: slices.Clone(pg.Temporal), ConvDType: pg.ConvDType, StateDType: pg.StateDType}
+		if pg.perState > 1 {
+			page.Compression = int(pg.perState)
+		}
 		if n := len(d.Pages); n > 0 && d.Pages[n-1].alike(&page) {
 			d.Pages[n-1].Layers = append(d.Pages[n-1].Layers, pg.Layer)
 			continue

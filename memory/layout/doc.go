@@ -8,11 +8,19 @@
 // table's segments; a [kv.Range] counts in that space. Tables can be written by
 // hand, or come out of a plan:
 //
-//	m, err := layout.LoadConfig("config.json")               // or a Model by hand
+//	m, err := layout.LoadConfig("config.json")               // or Named, or by hand
 //	p, err := layout.NewPlan(m, layout.Options{TP: 2})       // sizes and groups
 //	n, err := p.Blocks(free)                                 // how many fit
 //	a, err := p.Place(address, n)                            // addresses
 //	t := a.Tables()                                          // as a gate's pool takes them
+//
+// # Models
+//
+// [LoadConfig] knows the architectures of [Architectures], by the rules of vLLM
+// 0.33.0, in each spelling that is published; [Named] has the facts of some
+// models, which [Names] lists. A [Model] says what each layer keeps, before it is
+// cut over ranks; a [Plan] is one rank's part: of a tensor-parallel group
+// (Options.TP) and of a pipeline (Options.PP).
 //
 // # What goes where
 //

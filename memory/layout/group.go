@@ -1,14 +1,25 @@
 package layout
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// group puts the layers into groups: all in one if they are of one type, else
+// group puts the layers into groups. All of one type make one group, whatever
+// their pages are. Otherwise pages of several sizes are packed under
+// block-outermost orders, and made equal under others; equal ones are grouped
 // by specification, cut so that groups are about as wide as the narrowest.
-func (p *Plan) group(pages []Page) {
-	if p.oneType() {
-		// Pages of one size follow each other.
-		p.addGroup(flatten(bucket(pages, func(pg *Page) string { return fmt.Sprint(pg.Bytes) })))
-		return
+// These are the rules of vLLM 0.33.0 (v1/core/kv_cache_planning.py).
+func (p *Plan) group(pages []Page) error {
+	switch {
+	case len(bucket(pages, p.class)) == 1:
+		p.addGroup(pages)
+		return nil
+	case p.Options.Order.BlockOutermost() && len(bucket(pages, size)) > 1:
+		return p.pack(pages)
+	}
+	if err := p.equalize(pages); err != nil {
+		return err
 	}
 	buckets := bucket(pages, p.specification)
 	least, most := len(buckets[0]), 0
@@ -29,24 +40,112 @@ func (p *Plan) group(pages []Page) {
 			p.addGroup(g)
 		}
 	}
+	return nil
 }
 
+// addGroup adds a group. Pages of one specification follow each other.
 func (p *Plan) addGroup(pages []Page) {
-	l := &p.Model.Layers[pages[0].Layer]
-	var before uint64
+	pages = flatten(bucket(pages, p.specification))
+	g := Group{BlockTokens: pages[0].tokens, Pages: pages}
+	main := &p.Model.Layers[pages[0].Layer]
 	for i := range pages {
-		pages[i].before = before
-		before += pages[i].Bytes
+		l := &p.Model.Layers[pages[i].Layer]
+		if l.Kind != SparseIndex && l.Kind != IndexCompressorState {
+			main = l
+			break
+		}
 	}
-	p.Groups = append(p.Groups, Group{Kind: l.Kind, Window: l.Window, BlockTokens: pages[0].tokens, Pages: pages})
+	g.Kind, g.Window = main.Kind, main.Window
+	g.place()
+	p.Groups = append(p.Groups, g)
+}
+
+// place sets where the pages lie in the group's part of a block.
+func (g *Group) place() {
+	var before uint64
+	for i := range g.Pages {
+		g.Pages[i].before = before
+		before += g.Pages[i].Bytes
+	}
+}
+
+// sizeBlock sets what a block takes.
+func (p *Plan) sizeBlock() {
+	p.BlockBytes = 0
+	rows := uint64(1)
+	for gi := range p.Groups {
+		g := &p.Groups[gi]
+		p.BlockBytes = max(p.BlockBytes, g.Bytes())
+		for i := range g.Pages {
+			pg := &g.Pages[i]
+			if p.Model.Layers[pg.Layer].Kind != LatentAttention || p.Options.RowTokens == 0 {
+				continue
+			}
+			if n := gcd(uint64(p.Options.RowTokens), uint64(pg.tokens)); n < uint64(pg.tokens) {
+				rows = lcm(rows, mul(n, pg.vector))
+			}
+		}
+	}
+	if p.Options.Order.BlockOutermost() {
+		p.BlockBytes = roundUp(p.BlockBytes, rows)
+	}
+}
+
+func size(pg *Page) string { return fmt.Sprint(pg.Bytes) }
+
+// class tells layers apart that need blocks for different tokens.
+func (p *Plan) class(pg *Page) string {
+	l := &p.Model.Layers[pg.Layer]
+	switch l.Kind {
+	case FullAttention, LatentAttention, SparseIndex:
+		return fmt.Sprint("all tokens", pg.tokens)
+	case LatentWindow, CompressorState, IndexCompressorState:
+		return fmt.Sprint("latent window", l.Window, pg.tokens)
+	case Recurrent:
+		return fmt.Sprint("state", pg.tokens, pg.Bytes)
+	}
+	return fmt.Sprint(l.Kind, l.Window, pg.tokens)
+}
+
+// equalize gives the pages of all groups one size.
+func (p *Plan) equalize(pages []Page) error {
+	var widest uint64
+	for i := range pages {
+		widest = max(widest, pages[i].Bytes)
+	}
+	for i := range pages {
+		pg := &pages[i]
+		kind := p.Model.Layers[i].Kind
+		switch {
+		case pg.Bytes == widest:
+		case kind.Attention() && widest%pg.Bytes == 0 && pg.Padding() == 0:
+			k := widest / pg.Bytes
+			if k > uint64(MaxTokens/pg.tokens) {
+				return p.Model.fault(i, "a block would have %d x %d tokens", k, pg.tokens)
+			}
+			pg.tokens *= int(k)
+			pg.Used, pg.Bytes = widest, widest
+		case kind == LatentAttention || kind == SparseIndex:
+			return optionFault("model %q: layer %d: pages of %d bytes don't divide the widest of %d, so a block has to be one run of bytes (%v or %v)",
+				p.Model.Name, i, pg.Bytes, widest, BLNHC, BLHNC)
+		default:
+			pg.Bytes = widest
+		}
+	}
+	return nil
 }
 
 // specification tells layers apart that can't share a block table, or whose
 // blocks would not mean the same.
 func (p *Plan) specification(pg *Page) string {
 	l := &p.Model.Layers[pg.Layer]
-	return fmt.Sprint(l.Kind, l.Window, pg.tokens, pg.Bytes, pg.Used, pg.Heads, l.KeyDim, l.ValueDim, pg.DType,
-		pg.Regions, pg.Temporal, pg.StateDType)
+	// Latent layers that pick tokens by an index of their own are kept apart from
+	// those that take over an earlier layer's choice.
+	leads := l.Kind == LatentAttention && slices.ContainsFunc(p.Model.Layers, func(o Layer) bool {
+		return o.Kind == SparseIndex && o.Index == l.Index && o.Draft == l.Draft
+	})
+	return fmt.Sprint(l.Kind, l.Window, pg.tokens, pg.Bytes, pg.Used, pg.Heads, l.KeyDim, l.ValueDim, l.Compression, pg.DType,
+		pg.Regions, pg.Temporal, pg.StateDType, leads)
 }
 
 // bucket sorts pages by key, in order of first appearance.
@@ -90,8 +189,11 @@ func (p *Plan) RequestBlocks(g, tokens, inFlight int) int {
 		return 0
 	}
 	n := int(cdiv(uint64(tokens), uint64(gr.BlockTokens)))
-	if gr.Kind == SlidingWindow {
-		n = min(n, int(cdiv(uint64(gr.Window-1+max(inFlight, 0)), uint64(gr.BlockTokens)))+1)
+	switch inFlight = max(inFlight, 0); {
+	case gr.Kind == ChunkedLocal:
+		n = min(n, int(cdiv(uint64(gr.Window+inFlight), uint64(gr.BlockTokens))))
+	case gr.Kind.Windowed():
+		n = min(n, int(cdiv(uint64(gr.Window-1+inFlight), uint64(gr.BlockTokens)))+1)
 	}
 	return n
 }

@@ -42,6 +42,19 @@ func deltaNet(keyHeads, keyDim, valueHeads, valueDim, kernel int) Layer {
 	}}
 }
 
+// mixed returns a recurrent layer or one of full attention for each of kinds.
+func mixed(kinds []string, linear, full Layer) []Layer {
+	return stack(len(kinds), func(i int) []Layer {
+		switch kinds[i] {
+		case "full_attention", "attention":
+			return []Layer{full}
+		case "linear_attention", "mamba", "conv":
+			return []Layer{linear}
+		}
+		return nil
+	})
+}
+
 // qwenNext has temporal states of the model's dtype: its configuration knows no
 // other.
 func (c *config) qwenNext() []Layer {
@@ -49,22 +62,16 @@ func (c *config) qwenNext() []Layer {
 	linear := deltaNet(c.dim("linear_num_key_heads"), c.dim("linear_key_head_dim"),
 		c.dim("linear_num_value_heads"), c.dim("linear_value_head_dim"), c.dim("linear_conv_kernel_dim"))
 	n := c.layerCount()
-	layers := slices.Repeat([]Layer{linear}, n)
 	if c.has("layer_types") {
-		for i, k := range c.pattern("layer_types", n, "linear_attention", "full_attention") {
-			if k == "full_attention" {
-				layers[i] = full
-			}
-		}
-		return layers
+		return mixed(c.pattern("layer_types", n, "linear_attention", "full_attention"), linear, full)
 	}
 	every := c.dim("full_attention_interval")
-	for i := range layers {
+	return stack(n, func(i int) []Layer {
 		if (i+1)%every == 0 {
-			layers[i] = full
+			return []Layer{full}
 		}
-	}
-	return layers
+		return []Layer{linear}
+	})
 }
 
 func (c *config) qwen35() []Layer {
@@ -78,60 +85,84 @@ func (c *config) qwen35() []Layer {
 	return layers
 }
 
-// kimi counts its layers from 1.
+// kimi lists its layers by kind, counted from 1, in an object of its own, or by
+// layer_types, and spells the sizes likewise.
 func (c *config) kimi() []Layer {
 	n := c.layerCount()
 	latent := c.latent()
-	in := c.object("linear_attn_config")
-	heads, dim := in.dim("num_heads"), in.dim("head_dim")
-	delta := deltaNet(heads, dim, heads, dim, in.dim("short_conv_kernel_size"))
+	in, heads, dim, kernel := c, "linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim"
+	if c.has("linear_attn_config") {
+		in, heads, dim, kernel = c.object("linear_attn_config"), "num_heads", "head_dim", "short_conv_kernel_size"
+	}
+	delta := deltaNet(in.dim(heads), in.dim(dim), in.dim(heads), in.dim(dim), in.dim(kernel))
 	delta.State.DType = Float32
-	layers := make([]Layer, n)
-	set := make([]bool, n)
-	put := func(key string, l Layer) {
+	if in == c || !in.has("full_attn_layers") && !in.has("kda_layers") {
+		return mixed(c.pattern("layer_types", n, "linear_attention", "full_attention"), delta, latent)
+	}
+	kinds := make([]string, n)
+	put := func(key, kind string) {
 		for _, i := range in.ints(key) {
-			if i < 1 || i > n || set[i-1] {
+			if i < 1 || i > n || kinds[i-1] != "" {
 				in.fail(key, fmt.Errorf("layer %d is not of 1 to %d, or named twice", i, n))
 				return
 			}
-			layers[i-1], set[i-1] = l, true
+			kinds[i-1] = kind
 		}
 	}
-	put("full_attn_layers", latent)
-	put("kda_layers", delta)
-	if i := slices.Index(set, false); i >= 0 {
+	put("full_attn_layers", "full_attention")
+	put("kda_layers", "linear_attention")
+	if i := slices.Index(kinds, ""); i >= 0 {
 		in.fail("kda_layers", fmt.Errorf("layer %d is neither here nor in full_attn_layers", i+1))
 	}
-	return layers
-}
-
-func (c *config) nemotronH() []Layer {
-	const key = "hybrid_override_pattern"
-	full := c.nemotronAttention()
-	mamba := mamba2Layer(c.dim("mamba_num_heads"), c.dim("mamba_head_dim"), c.dim("n_groups"),
-		c.dim("ssm_state_size"), c.dim("conv_kernel"))
-	mamba.State.DType = c.dtypeOr("mamba_ssm_cache_dtype", Float32)
-	n, pattern := c.layerCount(), c.str(key)
-	if *c.err == nil && len(pattern) != n {
-		c.fail(key, fmt.Errorf("%d letters for %d layers", len(pattern), n))
-	}
-	var layers []Layer
-	for i, k := range pattern {
-		switch k {
-		case 'M':
-			layers = append(layers, mamba)
-		case '*':
-			layers = append(layers, full)
-		case '-', 'E': // feed-forward layers
-		default:
-			c.fail(key, fmt.Errorf("letter %d is %q, want M, *, - or E", i, k))
-			return nil
+	if c.has("layer_types") {
+		for i, k := range c.pattern("layer_types", n, "linear_attention", "full_attention") {
+			if *c.err == nil && k != kinds[i] {
+				c.fail("layer_types", fmt.Errorf("layer %d is %q here, but %q in linear_attn_config", i, k, kinds[i]))
+			}
 		}
 	}
-	if len(layers) == 0 {
+	return mixed(kinds, delta, latent)
+}
+
+// nemotronH lists its layers, feed-forward ones included, as names or as
+// letters. The length of the list counts: num_hidden_layers may be missing or
+// wrong.
+func (c *config) nemotronH() []Layer {
+	c.refuse("is not known of this architecture, and would change the cache", "block_configs")
+	kinds := c.nemotronKinds()
+	if c.depth = len(kinds); len(kinds) > MaxLayers/2 {
+		c.fail("hybrid_override_pattern", fmt.Errorf("%d layers, want at most %d", len(kinds), MaxLayers/2))
+	}
+	full := c.nemotronAttention()
+	mamba := mamba2Layer(c.dim("mamba_num_heads"), c.dim("mamba_head_dim"), c.dimOf("n_groups", "mamba_n_groups"),
+		c.dim("ssm_state_size"), c.dimOf("conv_kernel", "mamba_d_conv"))
+	mamba.State.DType = c.dtypeOr("mamba_ssm_cache_dtype", Float32)
+	return mixed(kinds, mamba, full)
+}
+
+func (c *config) nemotronKinds() (kinds []string) {
+	key := "hybrid_override_pattern"
+	for _, k := range []string{"layers_block_type", "layer_types"} {
+		if c.has(k) {
+			key = k
+			kinds = c.strs(k)
+			kinds = c.pattern(k, len(kinds), "mamba", "linear_attention", "attention", "full_attention", "moe", "mlp")
+			break
+		}
+	}
+	if kinds == nil {
+		letters := map[rune]string{'M': "mamba", '*': "attention", '-': "mlp", 'E': "moe"}
+		for i, k := range c.str(key) {
+			if letters[k] == "" {
+				c.fail(key, fmt.Errorf("letter %d is %q, want M, *, - or E", i, k))
+			}
+			kinds = append(kinds, letters[k])
+		}
+	}
+	if !slices.ContainsFunc(kinds, func(k string) bool { return k != "mlp" && k != "moe" }) {
 		c.fail(key, fmt.Errorf("no layer has a cache"))
 	}
-	return layers
+	return kinds
 }
 
 // nemotronAttention guesses a missing head size only where the hidden size over
@@ -148,56 +179,67 @@ func (c *config) nemotronAttention() Layer {
 	return full
 }
 
+// mambaHead reads the head size of Mamba2, which may be "auto": what is left of
+// the inner size for each head.
+func (c *config) mambaHead(heads int, inner func() int) int {
+	if v, ok := c.raw("mamba_d_head"); ok && string(v) == `"auto"` {
+		return c.quotient("mamba_n_heads", inner(), heads)
+	}
+	return c.dim("mamba_d_head")
+}
+
 // falconH1 has attention and Mamba2 side by side in each layer.
 func (c *config) falconH1() []Layer {
-	heads, dim := c.dim("mamba_n_heads"), c.dim("mamba_d_head")
+	heads := c.dim("mamba_n_heads")
+	dim := c.mambaHead(heads, func() int {
+		if c.has("mamba_d_ssm") {
+			return c.dim("mamba_d_ssm")
+		}
+		return c.product("mamba_expand", "hidden_size")
+	})
 	if inner := c.dimOr("mamba_d_ssm", heads*dim); inner != heads*dim {
 		c.fail("mamba_d_ssm", fmt.Errorf("want mamba_n_heads * mamba_d_head = %d", heads*dim))
 	}
 	mamba := mamba2Layer(heads, dim, c.dim("mamba_n_groups"), c.dim("mamba_d_state"), c.dim("mamba_d_conv"))
-	return slices.Repeat([]Layer{c.attention(), mamba}, c.layerCount())
+	full := c.attention()
+	return all(c.layerCount(), full, mamba)
 }
 
+// granite may have attention alone; the keys of Mamba2 then have no meaning.
 func (c *config) granite() []Layer {
-	heads, dim := c.dim("mamba_n_heads"), c.dim("mamba_d_head")
-	if inner := c.dim("mamba_expand") * c.dim("hidden_size"); inner != heads*dim {
-		c.fail("mamba_n_heads", fmt.Errorf("with mamba_d_head %d, want mamba_expand * hidden_size = %d together", dim, inner))
+	key := "layer_types"
+	if !c.has(key) && c.has("layers_block_type") {
+		key = "layers_block_type"
 	}
-	full := c.evenAttention()
-	mamba := mamba2Layer(heads, dim, c.dim("mamba_n_groups"), c.dim("mamba_d_state"), c.dim("mamba_d_conv"))
-	var layers []Layer
-	for _, k := range c.pattern("layer_types", c.layerCount(), "mamba", "attention") {
-		if k == "attention" {
-			layers = append(layers, full)
-		} else {
-			layers = append(layers, mamba)
+	kinds := c.pattern(key, c.layerCount(), "mamba", "attention", "linear_attention", "full_attention")
+	full := c.groupedAttention()
+	var mamba Layer
+	if slices.Contains(kinds, "mamba") || slices.Contains(kinds, "linear_attention") {
+		heads := c.dim("mamba_n_heads")
+		inner := c.product("mamba_expand", "hidden_size")
+		dim := c.mambaHead(heads, func() int { return inner })
+		if inner != heads*dim {
+			c.fail("mamba_n_heads", fmt.Errorf("with mamba_d_head %d, want mamba_expand * hidden_size = %d together", dim, inner))
 		}
+		mamba = mamba2Layer(heads, dim, c.dim("mamba_n_groups"), c.dim("mamba_d_state"), c.dim("mamba_d_conv"))
 	}
-	return layers
+	return mixed(kinds, mamba, full)
 }
 
+// jamba knows its layers by period and offset only: a file that lists them does
+// not load in transformers 5.
 func (c *config) jamba() []Layer {
+	c.refuse("is not read by this architecture: attn_layer_period and attn_layer_offset say the layers", "layers_block_type", "layer_types")
 	full := c.evenAttention()
 	mamba := mamba1(c.product("mamba_expand", "hidden_size"), c.dim("mamba_d_state"), c.dim("mamba_d_conv"))
 	period := c.dim("attn_layer_period")
 	offset := c.integer("attn_layer_offset", 0, period-1)
-	layers := slices.Repeat([]Layer{mamba}, c.layerCount())
-	for i := range layers {
+	return stack(c.layerCount(), func(i int) []Layer {
 		if i%period == offset {
-			layers[i] = full
+			return []Layer{full}
 		}
-	}
-	return layers
-}
-
-// product multiplies two sizes to a third.
-func (c *config) product(a, b string) int {
-	n := c.dim(a) * c.dim(b)
-	if n > MaxDim {
-		c.fail(a, fmt.Errorf("times %s is %d, want at most %d", b, n, MaxDim))
-		return 1
-	}
-	return n
+		return []Layer{mamba}
+	})
 }
 
 // zamba2 has Mamba2 in every layer, and attention before it in hybrid ones. The
@@ -208,29 +250,52 @@ func (c *config) zamba2() []Layer {
 	inner := c.dimOf("mamba_expand", "expansion_factor") * c.dim("hidden_size")
 	mamba := mamba2Layer(c.quotient("mamba_headdim", inner, dim), dim, c.dim("mamba_ngroups"),
 		c.dimOf("mamba_d_state", "state_size"), c.dimOf("mamba_d_conv", "conv_dimension"))
-	full := Layer{Kind: FullAttention, KVHeads: c.dimOf("num_key_value_heads", "num_attention_heads")}
+	heads, d := c.dimOf("num_key_value_heads", "num_attention_heads"), 1
 	if c.has("attention_head_dim") {
-		full.KeyDim = c.dim("attention_head_dim")
+		d = c.dim("attention_head_dim")
 	} else {
-		full.KeyDim = c.quotient("hidden_size", 2*c.dim("hidden_size"), c.dim("num_attention_heads"))
+		d = c.quotient("hidden_size", 2*c.dim("hidden_size"), c.dim("num_attention_heads"))
 	}
-	full.ValueDim = full.KeyDim
-	var layers []Layer
-	for _, k := range c.pattern("layers_block_type", c.layerCount(), "mamba", "hybrid") {
-		layers = append(layers, mamba)
-		if k == "hybrid" {
-			layers = append(layers, full)
+	full := fullLayer(heads, d, d)
+	kinds := c.pattern("layers_block_type", c.layerCount(), "mamba", "hybrid")
+	return stack(len(kinds), func(i int) []Layer {
+		if kinds[i] == "hybrid" {
+			return []Layer{mamba, full}
 		}
-	}
-	return layers
+		return []Layer{mamba}
+	})
 }
 
 func (c *config) mamba2() []Layer {
 	mamba := mamba2Layer(c.dim("num_heads"), c.dim("head_dim"), c.dim("n_groups"), c.dim("state_size"), c.dim("conv_kernel"))
-	return slices.Repeat([]Layer{mamba}, c.layerCount())
+	return all(c.layerCount(), mamba)
 }
 
 func (c *config) falconMamba() []Layer {
 	mamba := mamba1(c.dim("intermediate_size"), c.dim("state_size"), c.dim("conv_kernel"))
-	return slices.Repeat([]Layer{mamba}, c.layerCount())
+	return all(c.layerCount(), mamba)
+}
+
+// lfm2 has short convolutions, which keep rows and no temporal state.
+func (c *config) lfm2() []Layer { return c.shortConv("conv_dim") }
+
+func (c *config) lfm2Moe() []Layer { return c.shortConv("hidden_size") }
+
+func (c *config) shortConv(width string) []Layer {
+	n := c.layerCount()
+	d := c.quotient("hidden_size", c.dim("hidden_size"), c.dim("num_attention_heads"))
+	full := fullLayer(c.dim("num_key_value_heads"), d, d)
+	conv := Layer{Kind: Recurrent, State: &State{ConvKernel: c.dim("conv_L_cache"), Conv: []Part{{Name: "x", Units: c.dim(width), Width: 1}}}}
+	if c.has("layer_types") {
+		return mixed(c.pattern("layer_types", n, "conv", "full_attention"), conv, full)
+	}
+	kinds := slices.Repeat([]string{"conv"}, n)
+	for _, i := range c.ints("full_attn_idxs") {
+		if i < 0 || i >= n {
+			c.fail("full_attn_idxs", fmt.Errorf("layer %d is not of 0 to %d", i, n-1))
+			return nil
+		}
+		kinds[i] = "full_attention"
+	}
+	return mixed(kinds, conv, full)
 }

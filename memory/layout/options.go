@@ -158,6 +158,21 @@ func (k KernelBlocks) split(tokens int) int {
 	return best
 }
 
+// within returns the largest kernel block of at most so many tokens, or the
+// smallest there is.
+func (k KernelBlocks) within(tokens int) int {
+	best := k.smallest()
+	if len(k.Exact) == 0 {
+		return max(best, tokens/k.Multiple*k.Multiple)
+	}
+	for _, e := range k.Exact {
+		if e <= tokens {
+			best = max(best, e)
+		}
+	}
+	return best
+}
+
 func (k KernelBlocks) String() string {
 	if len(k.Exact) > 0 {
 		return fmt.Sprintf("one of %v", k.Exact)
@@ -170,6 +185,14 @@ func (k KernelBlocks) String() string {
 type Options struct {
 	TP, Rank int // tensor parallel size (0: 1) and rank
 
+	// PP is the number of pipeline stages (0: 1) and Stage the one to lay out.
+	// Blocks and groups are those of the whole model, of which a stage keeps
+	// its own layers. All stages have to use as many blocks as the smallest.
+	PP, Stage int
+	// StageLayers is how many of the model's layers each stage has; nil: equal
+	// shares, and those left over to the stages before the last.
+	StageLayers []int
+
 	// MaxTokens is the longest sequence that is served, 0 for the model's.
 	MaxTokens int
 
@@ -177,14 +200,24 @@ type Options struct {
 	// model with recurrent layers takes a multiple of it, so large that an
 	// attention page holds a state.
 	BlockTokens int
-	// Kernel is what the attention backend can page. Zero: [FlashMLA] for
-	// models with latent attention, else [FlashAttention].
+	// Kernel is what the attention backend can page. Zero: what the model's own
+	// kernels take where it has such (DeepSeek-V4 256 tokens, a sparse index
+	// beside full attention 128), else [FlashMLA] for models with latent
+	// attention, else [FlashAttention].
 	Kernel KernelBlocks
+	// RowTokens: the backend of latent attention reads the cache as rows of so
+	// many tokens, so that under block-outermost orders a block is padded to
+	// whole rows. 0: it does not. vLLM's sparse backends want 1, and 64 in
+	// [FP8MLA].
+	RowTokens int
 	// ExportTokens is the step in which the backend can export states inside a
 	// prefill (0: it can't). It widens blocks in [StateAlign] only.
 	ExportTokens int
 
-	KVDType           DType // of attention caches; DefaultDType: the model's
+	// KVDType is that of attention caches. DefaultDType: what the checkpoint
+	// declares, else the model's dtype. Fp8 of sparse latent attention has to be
+	// asked for by the form that the backend has ([FP8MLA]).
+	KVDType           DType
 	StateDType        DType // of temporal states; DefaultDType: as in the model
 	SpeculativeTokens int
 	StateMode         StateMode
@@ -207,13 +240,11 @@ func (o *Options) complete(m *Model) error {
 	if o.TP == 0 {
 		o.TP = 1
 	}
+	if o.PP == 0 {
+		o.PP = 1
+	}
 	if o.Kernel.Multiple == 0 && len(o.Kernel.Exact) == 0 {
-		o.Kernel = FlashAttention()
-		for _, l := range m.Layers {
-			if l.Kind == LatentAttention {
-				o.Kernel = FlashMLA()
-			}
-		}
+		o.Kernel = m.kernel()
 	}
 	if o.MaxTokens == 0 {
 		o.MaxTokens = m.MaxTokens
@@ -223,7 +254,11 @@ func (o *Options) complete(m *Model) error {
 		return err
 	}
 	if o.KVDType == DefaultDType {
-		o.KVDType = m.dtype()
+		o.KVDType = m.cacheDType()
+	}
+	o.StageLayers = slices.Clone(o.StageLayers)
+	if err := o.checkStages(m); err != nil {
+		return err
 	}
 	switch {
 	case o.TP < 1 || o.TP > MaxTP:
@@ -240,7 +275,9 @@ func (o *Options) complete(m *Model) error {
 		return optionFault("export tokens are %d, want 0 to %d", o.ExportTokens, MaxDim)
 	case o.SpeculativeTokens < 0 || o.SpeculativeTokens > MaxSpeculativeTokens:
 		return optionFault("speculative tokens are %d, want 0 to %d", o.SpeculativeTokens, MaxSpeculativeTokens)
-	case int(o.KVDType) >= len(dtypes) || o.KVDType == FP8Index:
+	case o.RowTokens < 0 || o.RowTokens > MaxDim:
+		return optionFault("row tokens are %d, want 0 to %d", o.RowTokens, MaxDim)
+	case !o.KVDType.caches():
 		return optionFault("a KV cache of %v", o.KVDType)
 	case o.StateDType != DefaultDType && o.StateDType.size() == 0:
 		return optionFault("a temporal state of %v", o.StateDType)
@@ -255,4 +292,37 @@ func (m *Model) dtype() DType {
 		return BFloat16
 	}
 	return m.DType
+}
+
+// kernel returns what the kernels of the model's backends can page.
+func (m *Model) kernel() KernelBlocks {
+	latent, compressed := false, false
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		latent = latent || l.Kind == LatentAttention || l.Kind == LatentWindow
+		compressed = compressed || l.Compression > 1
+	}
+	switch {
+	case compressed:
+		return KernelBlocks{Exact: []int{256}} // vLLM 0.33.0, models/deepseek_v4
+	case latent:
+		return FlashMLA()
+	case m.sparse():
+		return KernelBlocks{Exact: []int{128}} // vLLM 0.33.0, models/minimax_m3
+	}
+	return FlashAttention()
+}
+
+// cacheDType returns what the attention caches are stored as where the engine
+// does not say.
+func (m *Model) cacheDType() DType {
+	for i := range m.Layers {
+		if m.Layers[i].DType == FP8MLAV4 {
+			return FP8MLA
+		}
+	}
+	if m.KVDType != DefaultDType {
+		return m.KVDType
+	}
+	return m.dtype()
 }

@@ -17,9 +17,12 @@ type Plan struct {
 	Options Options // with defaults filled in
 
 	Groups []Group // in order of their first layer
-	// BlockTokens is the block size of the first attention group, 0 without one.
+	// BlockTokens is the model's block size, 0 without attention. Layers whose
+	// pages would be smaller than others take a multiple of it, and some models
+	// have layers with a block size of their own: see [Group].
 	BlockTokens int
 	// BlockBytes is what one block takes in memory: the widest group's pages.
+	// Under block-outermost orders it may be rounded up (Options.RowTokens).
 	BlockBytes uint64
 
 	// NeedsZeroing reports whether new blocks of attention groups have to be
@@ -35,6 +38,9 @@ type Plan struct {
 // String says in one line how the cache is laid out.
 func (p *Plan) String() string {
 	s := fmt.Sprintf("%s, TP %d, %v: ", p.Model.Name, p.Options.TP, p.Options.Order)
+	if o := &p.Options; o.PP > 1 {
+		s = fmt.Sprintf("%s, TP %d, stage %d of %d, %v: ", p.Model.Name, o.TP, o.Stage, o.PP, o.Order)
+	}
 	if p.BlockTokens > 0 {
 		s += fmt.Sprintf("blocks of %d tokens and ", p.BlockTokens)
 	} else {
@@ -58,10 +64,11 @@ func (p *Plan) String() string {
 }
 
 // Group is a set of layers that share a block table: a request holds one list
-// of blocks in each group.
+// of blocks in each group. On a pipeline stage a group may have no pages; a
+// request holds blocks in it nevertheless, as on the other stages.
 type Group struct {
-	Kind   Kind // of the first layer, which the others share but for latent indexes
-	Window int  // tokens; of a sliding window
+	Kind   Kind // of the layers, those of an index beside them apart
+	Window int  // tokens, of a window or chunk
 	// BlockTokens is how many tokens a block spans. In a recurrent group with
 	// StateNone it is the longest sequence, 0 where that is not known.
 	BlockTokens  int
@@ -99,9 +106,10 @@ type Page struct {
 	Temporal               []int
 	ConvDType, StateDType  DType
 
-	before uint64 // bytes of the group's pages before it
-	tokens int    // in a block
-	perTok uint64 // bytes of a token
+	before   uint64 // bytes of the group's pages before it
+	tokens   int    // in a block
+	vector   uint64 // bytes of a stored vector of all heads
+	perState uint64 // tokens that it covers
 }
 
 // Region is a run of bytes in a page.
@@ -133,20 +141,22 @@ func NewPlan(m *Model, o Options) (*Plan, error) {
 	if err := p.sizeBlocks(pages); err != nil {
 		return nil, err
 	}
-	if err := p.equalize(pages); err != nil {
+	if err := p.group(pages); err != nil {
 		return nil, err
 	}
-	p.group(pages)
 	for i := range p.Groups {
 		if err := p.split(&p.Groups[i]); err != nil {
 			return nil, err
 		}
-		p.BlockBytes = max(p.BlockBytes, p.Groups[i].Bytes())
 	}
 	if err := p.checkOrder(); err != nil {
 		return nil, err
 	}
 	p.decideZeroing()
+	p.keep()
+	if p.sizeBlock(); p.BlockBytes == 0 {
+		return nil, optionFault("model %q: stage %d has no layer with a cache", m.Name, o.Stage)
+	}
 	return p, nil
 }
 
@@ -154,13 +164,18 @@ func NewPlan(m *Model, o Options) (*Plan, error) {
 func (p *Plan) sizeBlocks(pages []Page) error {
 	m, o := p.Model, &p.Options
 	var state, perTok uint64
-	latent := false
+	latent, attention := false, false
 	for i := range pages {
-		if m.Layers[i].Kind == Recurrent {
+		l := &m.Layers[i]
+		attention = attention || l.Kind.Attention()
+		switch {
+		case l.Draft:
+		case l.Kind == Recurrent:
 			state = max(state, pages[i].Used)
+		case l.BlockTokens == 0:
+			perTok = max(perTok, cdiv(pages[i].vector, pages[i].perState))
 		}
-		perTok = max(perTok, pages[i].perTok)
-		latent = latent || m.Layers[i].Kind == LatentAttention
+		latent = latent || l.Kind == LatentAttention
 	}
 	block := uint64(max(o.BlockTokens, o.Kernel.smallest()))
 	if state > 0 && perTok > 0 {
@@ -179,18 +194,32 @@ func (p *Plan) sizeBlocks(pages []Page) error {
 	if block > MaxTokens {
 		return optionFault("model %q: blocks of %d tokens, want at most %d", m.Name, block, MaxTokens)
 	}
+	if attention {
+		p.BlockTokens = int(block)
+	}
 	for i := range pages {
-		pg := &pages[i]
-		if m.Layers[i].Kind != Recurrent {
+		pg, l := &pages[i], &m.Layers[i]
+		switch {
+		case l.Kind != Recurrent:
+			if pg.tokens = int(block); l.BlockTokens > 0 {
+				pg.tokens = l.BlockTokens
+			} else if l.Kind == SlidingWindow {
+				pg.tokens = o.Kernel.within(pg.tokens)
+			}
+			if uint64(pg.tokens)%pg.perState != 0 {
+				return optionFault("model %q: layer %d: blocks of %d tokens, but a vector covers %d", m.Name, i, pg.tokens, pg.perState)
+			}
+			pg.Used = mul(uint64(pg.tokens)/pg.perState, pg.vector)
+			pg.Bytes = roundUp(pg.Used, uint64(max(l.PageAlign, 1)))
+		case o.StateMode == StateAlign:
 			pg.tokens = int(block)
-			pg.Used = mul(block, pg.perTok)
-		} else if o.StateMode == StateAlign {
-			pg.tokens = int(block)
-		} else {
+			pg.Bytes = max(pg.Used, mul(block, perTok))
+		default:
 			pg.tokens = o.MaxTokens
+			pg.Bytes = max(pg.Used, mul(block, perTok))
 		}
-		if pg.Bytes = pg.Used; pg.Bytes > maxPage {
-			return m.fault(i, "a page of %d bytes, want at most %d", pg.Bytes, uint64(maxPage))
+		if pg.Bytes < pg.Used || pg.Bytes > maxPage {
+			return m.fault(i, "a page of %d bytes, want at most %d", max(pg.Used, pg.Bytes), uint64(maxPage))
 		}
 	}
 	return nil
@@ -200,54 +229,6 @@ func (p *Plan) sizeBlocks(pages []Page) error {
 // attention and states.
 const minLatentBlock = 128
 
-// oneType reports whether all layers may share one group although their pages
-// differ in size.
-func (p *Plan) oneType() bool {
-	class := func(l *Layer) [2]int {
-		switch l.Kind {
-		case LatentAttention, LatentIndex:
-			return [2]int{int(LatentAttention)}
-		}
-		return [2]int{int(l.Kind), l.Window}
-	}
-	for i := range p.Model.Layers {
-		if class(&p.Model.Layers[i]) != class(&p.Model.Layers[0]) {
-			return false
-		}
-	}
-	return true
-}
-
-// equalize gives the pages of all groups one size.
-func (p *Plan) equalize(pages []Page) error {
-	if p.oneType() {
-		return nil
-	}
-	var widest uint64
-	for i := range pages {
-		widest = max(widest, pages[i].Bytes)
-	}
-	for i := range pages {
-		pg := &pages[i]
-		kind := p.Model.Layers[i].Kind
-		switch {
-		case pg.Bytes == widest:
-		case kind.Attention() && widest%pg.Bytes == 0:
-			k := widest / pg.Bytes
-			if k > uint64(MaxTokens/pg.tokens) {
-				return p.Model.fault(i, "a block would have %d x %d tokens", k, pg.tokens)
-			}
-			pg.tokens *= int(k)
-			pg.Used, pg.Bytes = widest, widest
-		case kind == LatentAttention || kind == LatentIndex:
-			return p.Model.fault(i, "pages of %d bytes don't divide the widest of %d", pg.Bytes, widest)
-		default:
-			pg.Bytes = widest
-		}
-	}
-	return nil
-}
-
 // split cuts the group's blocks into those of the attention kernel.
 func (p *Plan) split(g *Group) error {
 	g.Ratio = 1
@@ -255,8 +236,9 @@ func (p *Plan) split(g *Group) error {
 		return nil
 	}
 	o := &p.Options
-	if p.BlockTokens == 0 {
-		p.BlockTokens = g.BlockTokens
+	if p.Model.Layers[g.Pages[0].Layer].BlockTokens > 0 {
+		g.KernelTokens = g.BlockTokens
+		return nil
 	}
 	if g.KernelTokens = o.Kernel.split(g.BlockTokens); g.KernelTokens == 0 {
 		return optionFault("model %q: blocks of %d tokens, but the backend takes %v", p.Model.Name, g.BlockTokens, o.Kernel)
@@ -361,6 +343,10 @@ func cdiv(a, b uint64) uint64 {
 	}
 	return (a-1)/b + 1
 }
+
+// roundUp returns the first multiple of b from a on, or what is left of it on
+// overflow.
+func roundUp(a, b uint64) uint64 { return cdiv(a, b) * b }
 
 func lcm(a, b uint64) uint64 { return a / gcd(a, b) * b }
 

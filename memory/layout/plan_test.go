@@ -151,14 +151,18 @@ func TestUnequalPages(t *testing.T) {
 	require.Equal(t, []got{{16, 2048, 2048}, {32, 2048, 2048}, {16, 2048, 1536}}, all)
 
 	// A page with padding can't be cut into kernel blocks.
-	_, err := NewPlan(&Model{Layers: []Layer{full(4, 8), window(3, 8)}}, Options{BlockTokens: 128, Kernel: FlashInfer()})
+	chunked := full(3, 8)
+	chunked.Kind, chunked.Window = ChunkedLocal, 64
+	_, err := NewPlan(&Model{Layers: []Layer{full(4, 8), chunked}}, Options{BlockTokens: 128, Kernel: KernelBlocks{Exact: []int{128}}})
+	require.NoError(t, err)
+	_, err = NewPlan(&Model{Layers: []Layer{full(4, 8), chunked}}, Options{BlockTokens: 128, Kernel: FlashInfer()})
 	require.ErrorIs(t, err, ErrOptions)
 	require.ErrorContains(t, err, "layer 1: a page with padding can't be cut into 2 kernel blocks")
 
 	// Latent pages are neither padded nor multiplied to what they don't divide.
 	latent := Layer{Kind: LatentAttention, KVHeads: 1, KeyDim: 3}
-	_, err = NewPlan(&Model{Layers: []Layer{full(1, 8), latent}}, Options{})
-	require.ErrorIs(t, err, ErrModel)
+	_, err = NewPlan(&Model{Layers: []Layer{window(1, 8), latent}}, Options{})
+	require.ErrorIs(t, err, ErrOptions)
 	require.ErrorContains(t, err, "layer 1: pages of 384 bytes don't divide the widest of 2048")
 
 	// One kind, several sizes: one group, sizes together.
@@ -172,13 +176,31 @@ func TestUnequalPages(t *testing.T) {
 
 func TestPackedForms(t *testing.T) {
 	latent := Layer{Kind: LatentAttention, KVHeads: 1, KeyDim: 576}
-	index := Layer{Kind: LatentIndex, KVHeads: 1, KeyDim: 128}
-	for d, want := range map[DType]uint64{DefaultDType: 1152, FP8: 576, FP8MLA: 656, NVFP4MLA: 352} {
+	index := Layer{Kind: SparseIndex, KVHeads: 1, KeyDim: 128, DType: FP8Index}
+	for d, want := range map[DType]uint64{DefaultDType: 1152, FP8MLA: 656, NVFP4MLA: 352} {
 		p := plan(t, &Model{Layers: []Layer{latent, index}}, Options{KVDType: d})
 		require.Equal(t, []uint64{64 * want, 64 * 132}, []uint64{p.Groups[0].Pages[0].Bytes, p.Groups[0].Pages[1].Bytes})
 	}
-	_, err := NewPlan(&Model{Layers: []Layer{full(2, 8)}}, Options{KVDType: FP8MLA})
-	require.ErrorContains(t, err, "full attention in a cache of fp8_ds_mla")
+	require.EqualValues(t, 64*576, plan(t, &Model{Layers: []Layer{latent}}, Options{KVDType: FP8}).BlockBytes)
+	for want, c := range map[string]struct {
+		layers []Layer
+		d      DType
+	}{
+		"full attention in a cache of fp8_ds_mla":                {[]Layer{full(2, 8)}, FP8MLA},
+		"latent attention in a cache of nvfp4":                   {[]Layer{latent}, NVFP4},
+		"latent attention in a cache of int8_per_token_head":     {[]Layer{latent}, INT8PerTokenHead},
+		"ask for fp8_ds_mla":                                     {[]Layer{latent, index}, FP8},
+		"keys of 8 and values of 8 elements in a cache of nvfp4": {[]Layer{full(2, 8)}, NVFP4},
+	} {
+		_, err := NewPlan(&Model{Layers: c.layers}, Options{KVDType: c.d})
+		require.ErrorContains(t, err, want)
+	}
+
+	// Keys and values with their scales: 2 heads of 64 and 32 elements.
+	l := Layer{Kind: FullAttention, KVHeads: 2, KeyDim: 64, ValueDim: 32}
+	for d, want := range map[DType]uint64{BFloat16: 384, FP8: 192, INT8: 192, FP8PerTokenHead: 208, INT8PerTokenHead: 208, NVFP4: 108} {
+		require.EqualValues(t, 16*want, plan(t, &Model{Layers: []Layer{l}}, Options{KVDType: d}).BlockBytes, "%v", d)
+	}
 }
 
 func TestOptionErrors(t *testing.T) {
@@ -321,7 +343,7 @@ func TestScaledRegions(t *testing.T) {
 	require.EqualValues(t, 32, p.MaxScale(4))
 
 	// 2112 of 8192 bytes are used by the index.
-	p = plan(t, &Model{Layers: []Layer{full(4, 16), {Kind: LatentIndex, KVHeads: 1, KeyDim: 128}}}, Options{TP: 4})
+	p = plan(t, &Model{Layers: []Layer{full(4, 16), {Kind: SparseIndex, KVHeads: 1, KeyDim: 128, DType: FP8Index}}}, Options{TP: 4})
 	_, err = p.Scaled(p.MaxScale(4) * 2)
 	require.ErrorIs(t, err, ErrOptions)
 	s, err = p.Scaled(p.MaxScale(4))
@@ -372,7 +394,7 @@ func TestAnyPlan(t *testing.T) {
 		require.NoError(t, err)
 		want := a.SegmentsMerged().Segments
 		for i := range want {
-			want[i] = Segment{base + (want[i].Base-base)/uint64(k), want[i].Stride / uint64(k), want[i].Page / uint64(k)}
+			want[i] = Segment{base + (want[i].Base-base)/uint64(k), want[i].Stride / uint64(k), max(border(want[i].Page, uint64(k)), minSegment)}
 		}
 		require.Equal(t, want, b.SegmentsMerged().Segments)
 	})
@@ -385,15 +407,23 @@ func drawModel(t *rapid.T) (*Model, Options) {
 	layer := rapid.SampledFrom([]Layer{
 		full(4, 16), full(4, 32), full(8, 16), full(2, 24),
 		{Kind: SlidingWindow, KVHeads: 4, KeyDim: 16, ValueDim: 16, Window: 100},
+		{Kind: ChunkedLocal, KVHeads: 4, KeyDim: 32, ValueDim: 16, Window: 64},
+		{Kind: LatentWindow, KVHeads: 1, KeyDim: 512, DType: FP8MLAV4, Window: 100, BlockTokens: 8, PageAlign: 576},
+		{Kind: LatentAttention, KVHeads: 1, KeyDim: 24, DType: BFloat16, Compression: 4, PageAlign: 576},
+		{Kind: CompressorState, KVHeads: 1, KeyDim: 40, DType: Float32, Window: 8, BlockTokens: 4, PageAlign: 576},
 		{Kind: LatentAttention, KVHeads: 1, KeyDim: 64},
-		{Kind: LatentIndex, KVHeads: 1, KeyDim: 128},
+		{Kind: SparseIndex, KVHeads: 1, KeyDim: 128, DType: FP8Index},
 		mamba1(256, 16, 4), mamba2Layer(8, 16, 2, 32, 4), deltaNet(4, 16, 8, 16, 4), state(8, 3),
 	})
 	kinds := rapid.SliceOfN(layer, 1, 3).Draw(t, "kinds")
 	for range rapid.IntRange(1, 12).Draw(t, "layers") {
-		m.Layers = append(m.Layers, rapid.SampledFrom(kinds).Draw(t, "layer"))
+		l := rapid.SampledFrom(kinds).Draw(t, "layer")
+		l.Index = len(m.Layers)
+		m.Layers = append(m.Layers, l)
 	}
 	return m, Options{
+		PP:                rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "pp"),
+		RowTokens:         rapid.SampledFrom([]int{0, 1, 64}).Draw(t, "rows"),
 		TP:                rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "tp"),
 		BlockTokens:       rapid.SampledFrom([]int{0, 16, 64, 128}).Draw(t, "block"),
 		Order:             Order(rapid.IntRange(0, 5).Draw(t, "order")),

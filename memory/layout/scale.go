@@ -42,7 +42,8 @@ const minSegment = 4
 //
 // Pages divide exactly, so what zeroing and whole blocks cost does not change.
 // Borders of regions inside a state are moved to multiples of 4: a region may
-// count as up to 4k bytes more or less than it has.
+// count as up to 4k bytes more or less than it has, and so may what a padded page
+// holds.
 //
 // A k that leaves a remainder in a page, or a region or page with nothing, is an error
 // that wraps [ErrOptions]; see [Plan.MaxScale].
@@ -118,6 +119,9 @@ func (p *Plan) regionsKeep(least, k uint64) bool {
 // eachSize calls f with every size that a piece of a page can have, until it is
 // false.
 func (p *Plan) eachSize(f func(uint64) bool) bool {
+	if !f(p.BlockBytes) {
+		return false
+	}
 	for gi := range p.Groups {
 		g := &p.Groups[gi]
 		for i := range g.Pages {

@@ -1,5 +1,7 @@
 package layout
 
+import "slices"
+
 // shard sets what one rank keeps of a layer: the bytes of a token, or the
 // regions of a state.
 func shard(m *Model, o *Options, i int, pg *Page) error {
@@ -12,15 +14,12 @@ func shard(m *Model, o *Options, i int, pg *Page) error {
 
 func shardAttention(m *Model, o *Options, i int, pg *Page) error {
 	l := &m.Layers[i]
-	pg.DType = l.DType
-	if pg.DType == DefaultDType {
-		pg.DType = o.KVDType
+	dtype, err := cacheDType(m, o, i)
+	if err != nil {
+		return err
 	}
-	if l.Kind == LatentIndex {
-		pg.DType = FP8Index
-	}
-	pg.Heads = 1
-	if l.Kind == FullAttention || l.Kind == SlidingWindow {
+	pg.DType, pg.Heads, pg.perState = dtype, 1, uint64(max(l.Compression, 1))
+	if !l.Kind.oneVector() {
 		switch {
 		case l.KVHeads%o.TP == 0:
 			pg.Heads = l.KVHeads / o.TP
@@ -29,31 +28,42 @@ func shardAttention(m *Model, o *Options, i int, pg *Page) error {
 		}
 		pg.FirstHead = int(int64(o.Rank) * int64(l.KVHeads) / int64(o.TP))
 	}
-	switch pg.DType {
-	case FP8Index:
-		if l.Kind != LatentIndex {
-			return m.fault(i, "%v in a cache of %v", l.Kind, pg.DType)
-		}
-		pg.perTok = uint64(l.KeyDim) + uint64(l.KeyDim/indexPerScale)*indexScale
-		return nil
-	case FP8MLA, NVFP4MLA:
-		if l.Kind != LatentAttention {
-			return optionFault("model %q: layer %d: %v in a cache of %v", m.Name, i, l.Kind, pg.DType)
-		}
-		pg.perTok = fp8MLABytes
-		if pg.DType == NVFP4MLA {
-			pg.perTok = nvfp4MLABytes
-		}
-		return nil
+	key, value := dtype.vector(l.KeyDim), uint64(0)
+	if l.ValueDim > 0 {
+		value = dtype.vector(l.ValueDim)
 	}
-	if pg.DType.size() == 0 {
-		return m.fault(i, "a cache of %v", pg.DType)
+	if key == 0 || l.ValueDim > 0 && value == 0 {
+		return m.fault(i, "keys of %d and values of %d elements in a cache of %v", l.KeyDim, l.ValueDim, dtype)
 	}
-	pg.perTok = mul(uint64(pg.Heads), uint64(l.KeyDim+l.ValueDim), pg.DType.size())
-	if pg.perTok > maxPage {
-		return m.fault(i, "%d bytes a token, want at most %d", pg.perTok, uint64(maxPage))
+	if pg.vector = mul(uint64(pg.Heads), key+value); pg.vector > maxPage {
+		return m.fault(i, "%d bytes a token, want at most %d", pg.vector, uint64(maxPage))
 	}
 	return nil
+}
+
+// cacheDType returns what an attention cache is stored as.
+func cacheDType(m *Model, o *Options, i int) (DType, error) {
+	l := &m.Layers[i]
+	if l.DType == FP8MLAV4 && o.KVDType != FP8MLA && o.KVDType != FP8 {
+		return l.DType, optionFault("model %q: layer %d: a cache of %v, but the model's own form is %v", m.Name, i, o.KVDType, l.DType)
+	}
+	if l.DType != DefaultDType {
+		return l.DType, nil
+	}
+	d, latent := o.KVDType, l.Kind == LatentAttention || l.Kind == LatentWindow
+	switch {
+	case d == FP8 && l.Kind == LatentAttention && m.sparse():
+		return d, optionFault("model %q: layer %d: an %v cache of sparse latent attention is %v in some backends and plain in others: ask for %v",
+			m.Name, i, d, FP8MLA, FP8MLA)
+	case (d == FP8MLA || d == NVFP4MLA) && !latent, (d == FP8PerTokenHead || d == INT8PerTokenHead || d == NVFP4) && latent:
+		return d, optionFault("model %q: layer %d: %v in a cache of %v", m.Name, i, l.Kind, d)
+	}
+	return d, nil
+}
+
+// sparse reports whether attention reads the tokens that an index picks.
+func (m *Model) sparse() bool {
+	return slices.ContainsFunc(m.Layers, func(l Layer) bool { return l.Kind == SparseIndex })
 }
 
 func shardState(m *Model, o *Options, i int, pg *Page) error {

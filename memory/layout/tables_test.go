@@ -2,13 +2,11 @@ package layout
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/memory/kv"
 )
 
@@ -112,16 +110,18 @@ func runsOf(set []bool) (runs []kv.Range) {
 	return runs
 }
 
-// eachModel runs f for every model of the reference files with options that
+// eachModel runs f for a model of each architecture with options that
 // lead to other tables: orders, kernel blocks, ranks, dtypes, pieces of states.
 func eachModel(t *testing.T, f func(t *testing.T, p *Plan)) {
-	entries, err := os.ReadDir(testutil.Shared(t, "models"))
-	require.NoError(t, err)
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
+	smallest := map[string]*Model{}
+	for _, model := range allModels(t) {
+		m := loadModel(t, model)
+		if s := smallest[m.Architecture]; s == nil || len(m.Layers) < len(s.Layers) {
+			smallest[m.Architecture] = m
 		}
-		m := loadShared(t, e.Name())
+	}
+	for _, m := range smallest {
+		model := m.Name
 		planned := 0
 		for order := LBNHC; order <= BHLNC; order++ {
 			for name, o := range map[string]Options{
@@ -136,10 +136,10 @@ func eachModel(t *testing.T, f func(t *testing.T, p *Plan)) {
 					continue
 				}
 				planned++
-				t.Run(fmt.Sprintf("%s/%v/%s", e.Name(), order, name), func(t *testing.T) { f(t, p) })
+				t.Run(fmt.Sprintf("%s/%v/%s", model, order, name), func(t *testing.T) { f(t, p) })
 			}
 		}
-		require.Positive(t, planned, e.Name())
+		require.Positive(t, planned, model)
 	}
 }
 
