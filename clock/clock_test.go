@@ -40,7 +40,7 @@ func TestWallTime(t *testing.T) {
 	w := clock.Wall()
 	require.False(t, w.Virtual())
 	a := w.Now()
-	require.Less(t, a, time.Second, "the epoch is the call")
+	require.Less(t, a, time.Minute, "the epoch is the call")
 	require.NoError(t, w.Sleep(bg, 3*time.Millisecond))
 	require.GreaterOrEqual(t, w.Now()-a, 3*time.Millisecond)
 	require.NoError(t, w.Sleep(bg, 0))
@@ -69,7 +69,8 @@ func TestWallNotifyWakes(t *testing.T) {
 	for range 4 {
 		w.Go("waiter", func() { errs <- w.WaitUntil(bg, c, clock.Never) })
 	}
-	require.NoError(t, w.Sleep(bg, 5*time.Millisecond))
+	looked := clock.Func("all have looked", func() bool { return looks.Load() >= 4 })
+	require.NoError(t, w.WaitUntil(bg, looked, clock.Never))
 	told.Store(1)
 	w.Notify()
 	for range 4 {

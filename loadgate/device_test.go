@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/auto"
+	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/kernels"
@@ -195,12 +196,19 @@ func TestRaceOnDevice(t *testing.T) {
 				rounds = 20
 			}
 			for range rounds {
+				release := func() {}
+				if mode == core.Ungated && r.dev.Info().Simulated {
+					// However slow the host is, the zeroing comes after the load. On
+					// a GPU a first launch may wait for all streams: no hold there.
+					release, _ = cudatest.Hold(t, r.dev, r.compute.Handle())
+				}
 				b := stream.NewBatch(r.reg)
 				r.backlog(b)
 				require.NoError(t, b.Submit())
 				fresh, loaded := r.admit(t, 3, false), r.admit(t, 5, true)
 				require.NoError(t, r.gate.EndStep())
 				require.NoError(t, r.gate.WaitTicket(t.Context(), loaded.load))
+				release()
 				f := r.step(t, func(b *stream.Batch) { b.Fill32(r.compute, r.busy, 0, 256) }, fresh, loaded)
 				require.NoError(t, r.gate.WaitFence(t.Context(), f))
 				require.NoError(t, r.dev.Sync(t.Context()))

@@ -2,6 +2,8 @@ package cudatest
 
 import (
 	"errors"
+	"sync"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,27 +37,31 @@ func (x *bench) unfired(e cuda.Event, wrong string) {
 // hold is held without work. Where streams wait for no words it does nothing.
 func (x *bench) hold(s cuda.Stream) (release func()) {
 	x.t.Helper()
-	w, err := x.AllocPinned(64, cuda.AllocOptions{Name: "what " + x.t.Name() + " holds a stream by"})
-	if errors.Is(err, cuda.ErrNotSupported) {
-		return func() {}
-	}
-	require.NoError(x.t, err)
-	w.Word(0).Store(0)
-	x.b.Reset()
-	x.b.WaitWord(s, w.Device, 1)
-	if err := x.Submit(&x.b); errors.Is(err, cuda.ErrNotSupported) {
-		return func() {}
-	} else {
-		require.NoError(x.t, err)
-	}
-	*x.byWord = true
-	released := false
-	release = func() {
-		if !released {
-			released = true
-			w.Word(0).Store(1)
-		}
-	}
-	x.t.Cleanup(release) // no device is closed before
+	release, *x.byWord = Hold(x.t, x.Device, s)
 	return release
+}
+
+// Hold keeps a stream from going on until release is called or the test ends, so
+// that a test can rely on work that is pending without knowing how fast the
+// machine is. Until then nothing may be allocated on the device, nor anything
+// else be done for which a device waits for its streams. If the device's streams
+// can't wait for words, nothing is held, and held is false.
+func Hold(t testing.TB, d cuda.Device, s cuda.Stream) (release func(), held bool) {
+	t.Helper()
+	w, err := d.AllocPinned(64, cuda.AllocOptions{Name: "what " + t.Name() + " holds a stream by"})
+	if errors.Is(err, cuda.ErrNotSupported) {
+		return func() {}, false
+	}
+	require.NoError(t, err)
+	w.Word(0).Store(0)
+	var b cuda.Batch
+	b.WaitWord(s, w.Device, 1)
+	if err := d.Submit(&b); errors.Is(err, cuda.ErrNotSupported) {
+		return func() {}, false
+	} else {
+		require.NoError(t, err)
+	}
+	release = sync.OnceFunc(func() { w.Word(0).Store(1) })
+	t.Cleanup(release) // no device is closed before
+	return release, true
 }

@@ -34,14 +34,12 @@ func open(t testing.TB, o sim.Options) (*driver.Device, *softcuda.Device) {
 	return d, soft
 }
 
-// The table of behaviours holds for the driver's code as for the simulator. The
-// device is slow, so that work is still pending when a busy machine gets round
-// to asking after it.
+// The table of behaviours holds for the driver's code as for the simulator.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	cudatest.Run(t, func(t *testing.T) cuda.Device {
 		t.Parallel()
-		d, _ := open(t, sim.Options{Real: true, Slow: 500})
+		d, _ := open(t, sim.Options{Real: true, Slow: 20})
 		return d
 	})
 }
@@ -66,7 +64,7 @@ func TestConformanceOfPairs(t *testing.T) {
 	t.Parallel()
 	cudatest.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
 		t.Parallel()
-		a, b := pair(t, 500)
+		a, b := pair(t, 20)
 		return a, b
 	})
 }
@@ -81,7 +79,7 @@ func TestConformanceWatched(t *testing.T) {
 			t.Parallel()
 			cudatest.Run(t, func(t *testing.T) cuda.Device {
 				t.Parallel()
-				d, _ := open(t, sim.Options{Real: true, Slow: 500})
+				d, _ := open(t, sim.Options{Real: true, Slow: 20})
 				w, err := d.Watch(source)
 				require.NoError(t, err)
 				return w

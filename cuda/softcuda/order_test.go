@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/driver"
 	"github.com/kvgate/kvgate/cuda/internal/engine"
 	"github.com/kvgate/kvgate/cuda/sim"
@@ -27,7 +28,7 @@ import (
 func TestAdoptedLegacyStream(t *testing.T) {
 	for name, raw := range map[string]uint64{"0": 0, "CU_STREAM_LEGACY": 1} {
 		t.Run(name, func(t *testing.T) {
-			e, ctx := newEngineOf(t, sim.Options{Real: true, Slow: 200})
+			e, ctx := newEngine(t)
 			d := adopt(t, ctx)
 			h, err := d.AdoptStream(driver.RawStream(raw))
 			require.NoError(t, err)
@@ -41,6 +42,7 @@ func TestAdoptedLegacyStream(t *testing.T) {
 			q, err := d.Alloc(64, cuda.AllocOptions{})
 			require.NoError(t, err)
 
+			release, _ := cudatest.Hold(t, d, h)
 			b := stream.NewBatch(reg)
 			for i := range uint32(4) {
 				b.Fill32(compute, p, i+1, 8<<20)
@@ -51,6 +53,7 @@ func TestAdoptedLegacyStream(t *testing.T) {
 			require.NoError(t, b.Submit())
 			require.NoError(t, ours.Wait(bg))
 			require.False(t, theirs.Done(), "what is on our stream waited for the legacy stream")
+			release()
 			b.Reset()
 			require.NoError(t, b.Wait(own, theirs))
 			b.Copy(own, q, p+32<<20-64, 64)
@@ -66,12 +69,14 @@ func TestAdoptedLegacyStream(t *testing.T) {
 			require.NoError(t, err)
 			x, err := e.NewEvent()
 			require.NoError(t, err)
+			release, _ = cudatest.Hold(t, d, h)
 			b.Reset()
 			b.Fill32(compute, p, 9, 8<<20)
 			last := b.Record(compute)
 			require.NoError(t, b.Submit())
 			require.NoError(t, e.Record(x, blocking))
 			require.ErrorIs(t, e.Query(x), cuda.ErrNotReady)
+			release()
 			require.NoError(t, last.Wait(bg))
 			require.NoError(t, e.Synchronize())
 			require.NoError(t, e.Query(x))

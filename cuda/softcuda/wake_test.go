@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/driver"
 	"github.com/kvgate/kvgate/cuda/internal/engine"
 	"github.com/kvgate/kvgate/cuda/sim"
@@ -49,7 +50,7 @@ func TestWakeSources(t *testing.T) {
 				require.NoError(t, f.Wait(bg))
 				b.Reset()
 				for start := time.Now(); stamp.Calls() == calls; {
-					require.Less(t, time.Since(start), time.Second, "C code was not told")
+					require.Less(t, time.Since(start), time.Minute, "C code was not told")
 				}
 			}
 			require.NoError(t, s.Close())
@@ -59,28 +60,27 @@ func TestWakeSources(t *testing.T) {
 }
 
 // After a device error host functions are not called and words stop: whoever
-// waits is told all the same, and soon.
+// waits is told all the same, although the work that it waits for never ends.
 func TestWakeAfterDeviceError(t *testing.T) {
 	for _, source := range sources {
 		t.Run(source.String(), func(t *testing.T) {
-			d, soft := open(t, sim.Options{Real: true, Slow: 5000})
+			d, soft := open(t, sim.Options{Real: true})
 			w, err := d.Watch(source)
 			require.NoError(t, err)
 			reg := event.NewRegistry(w)
 			s, err := stream.New(reg, cuda.StreamOptions{})
 			require.NoError(t, err)
-			p, err := w.Alloc(64<<20, cuda.AllocOptions{})
+			p, err := w.Alloc(64, cuda.AllocOptions{})
 			require.NoError(t, err)
+			cudatest.Hold(t, d, s.Handle())
 			b := stream.NewBatch(reg)
-			b.Fill8(s, p, 1, 64<<20) // 100 ms
+			b.Fill8(s, p, 1, 64)
 			f := b.Record(s)
 			require.NoError(t, b.Submit())
 			told := make(chan error, 1)
 			go func() { told <- f.Wait(bg) }()
 			require.NoError(t, soft.Sim().Kill(cuda.ErrIllegalAddress, "a test"))
-			start := time.Now()
 			require.ErrorIs(t, <-told, cuda.ErrIllegalAddress)
-			require.Less(t, time.Since(start), 80*time.Millisecond)
 			b.Reset()
 			require.NoError(t, s.Close())
 			require.NoError(t, reg.Close())
