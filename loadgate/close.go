@@ -25,8 +25,8 @@ var ErrClosed = errors.New("the gate is closed")
 func (g *Gate) Close(ctx context.Context) error {
 	g.mu.Lock()
 	if g.released {
-		g.mu.Unlock()
-		return nil
+		defer g.mu.Unlock()
+		return g.owned.close()
 	}
 	g.closed = true
 	for _, t := range g.bySlot {
@@ -59,7 +59,7 @@ func (g *Gate) Close(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	defer g.unlock()
-	return errors.Join(g.release(), g.poisonError())
+	return errors.Join(g.release(), g.poisonError(), g.owned.close())
 }
 
 func (g *Gate) poisonError() error {

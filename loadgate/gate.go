@@ -13,19 +13,30 @@ import (
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate/core"
 	"github.com/kvgate/kvgate/memory/kv"
+	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
 	"github.com/kvgate/kvgate/stream"
 )
 
-// Options configure a gate.
+// Options configure a gate that [Open] makes, or [New].
 type Options struct {
+	// Plan is the layout of a model's cache, and Memory how many bytes Open
+	// allocates for its blocks.
+	Plan   *layout.Plan
+	Memory uint64
+	// Arena stands for both where the engine has allocated the memory itself.
+	Arena *layout.Arena
+	// Tables are the block tables that the gate keeps in device memory.
+	Tables TableOptions
+
 	// Mode is how zeroing and transfers are ordered. The zero Mode is
 	// [PerBlock]. A mode that is not gated promises nothing, and says so once
 	// in the log.
 	Mode Mode
 	// Log takes what is worth a line; nil is [slog.Default].
 	Log *slog.Logger
-	// Pools are the pools of blocks; a pool's id is its index.
+	// Pools are the pools of blocks; a pool's id is its index. They are for New,
+	// which takes none of the fields above.
 	Pools []PoolOptions
 	// Ledger is shared by the gates of a process's tensor-parallel ranks, and
 	// Rank is which of them this gate is for; see [NewLedger]. Without one the
@@ -33,9 +44,10 @@ type Options struct {
 	Ledger *Ledger
 	Rank   int
 	// Compute is the stream of the steps; an engine lends its own by stream.Adopt.
-	// In modes that zero in line, zeroing goes to it.
+	// In modes that zero in line, zeroing goes to it. Open makes one.
 	Compute *stream.Stream
-	// Agent is the agent that the transfers are made with.
+	// Agent is the agent that the transfers are made with; nil: none are. Open
+	// registers the memory with it, for New the engine has done so.
 	Agent nixl.Agent
 	// HoldLimit is how long a transfer may be held before
 	// [Listener.Overdue] is told; 0 is never. Age frees and fails nothing.
@@ -90,6 +102,8 @@ type Gate struct {
 	rdma    RDMAReport
 	flusher cuda.RDMADevice // nil: what a NIC writes needs no flush
 
+	owned *owned // nil: the gate was made by New
+
 	limit    time.Duration
 	listener Listener
 	notices  []notice
@@ -121,6 +135,13 @@ func New(reg *event.Registry, set *kernels.Set, o Options) (*Gate, error) {
 	if reg == nil || set == nil {
 		return nil, fmt.Errorf("loadgate: a gate needs a registry and kernels: %w", core.ErrInvalid)
 	}
+	if o.Plan != nil || o.Arena != nil || o.Memory != 0 || o.Tables != (TableOptions{}) {
+		return nil, fmt.Errorf("loadgate: new: Plan, Memory, Arena and Tables are for Open: %w", core.ErrInvalid)
+	}
+	return newGate(reg, set, o)
+}
+
+func newGate(reg *event.Registry, set *kernels.Set, o Options) (*Gate, error) {
 	g := &Gate{reg: reg, clk: reg.Clock(), set: set, agent: o.Agent, compute: o.Compute,
 		batch: stream.NewBatch(reg), streams: map[kv.Timeline]*stream.Stream{},
 		peers: map[nixl.Peer]core.Peer{}, limit: o.HoldLimit, listener: o.Listener}

@@ -1,0 +1,223 @@
+package loadgate_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/faultdev"
+	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/loadgate"
+	"github.com/kvgate/kvgate/memory/layout"
+	"github.com/kvgate/kvgate/nixl"
+	"github.com/kvgate/kvgate/nixl/softnic"
+)
+
+// hybrid is a model with one layer of each kind that the requests of a gate treat
+// in its own way: groups 0 to 2 are full attention, a window of 32 tokens and a
+// state, all with blocks of 16 tokens.
+func hybrid(t testing.TB, o layout.Options) *layout.Plan {
+	m := &layout.Model{Name: "hybrid", MaxTokens: 4096, Layers: []layout.Layer{
+		{Kind: layout.FullAttention, KVHeads: 1, KeyDim: 8, ValueDim: 8},
+		{Kind: layout.SlidingWindow, KVHeads: 1, KeyDim: 8, ValueDim: 8, Window: 32},
+		{Kind: layout.Recurrent, State: &layout.State{Temporal: []int{2, 8, 8}, DType: layout.Float32}},
+	}}
+	p, err := layout.NewPlan(m, o)
+	require.NoError(t, err)
+	require.Len(t, p.Groups, 3)
+	for _, g := range p.Groups[:2] {
+		require.Equal(t, 16, g.BlockTokens)
+	}
+	return p
+}
+
+// openRig is a device, an agent and a gate that Open made.
+type openRig struct {
+	t      testing.TB
+	dev    *sim.Device
+	fabric *softnic.Fabric
+	agent  nixl.Agent
+	gate   *loadgate.Gate
+}
+
+func newOpenRig(t testing.TB, plan *layout.Plan, blocks int, change func(*loadgate.Options)) *openRig {
+	r := &openRig{t: t}
+	var err error
+	r.dev, err = sim.New(sim.Options{})
+	require.NoError(t, err)
+	r.fabric = softnic.New(r.dev.World(), softnic.Options{})
+	r.agent, err = r.fabric.NewAgent("decode", r.dev.NIC())
+	require.NoError(t, err)
+	o := loadgate.Options{Plan: plan, Memory: plan.Size(blocks), Agent: r.agent}
+	if change != nil {
+		change(&o)
+	}
+	r.gate, err = loadgate.Open(r.dev, o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, r.gate.Close(context.Background()))
+		require.NoError(t, r.gate.Close(context.Background()))
+		require.NoError(t, r.fabric.Close())
+		require.NoError(t, r.dev.Close())
+	})
+	return r
+}
+
+func TestOpenIsPerBlockWithZeroing(t *testing.T) {
+	r := newOpenRig(t, hybrid(t, layout.Options{}), 20, nil)
+	require.Equal(t, loadgate.PerBlock, r.gate.Mode())
+	pool, err := r.gate.Pool(0)
+	require.NoError(t, err)
+	require.Equal(t, loadgate.PoolCounters{Blocks: 20, Free: 19, Null: 1}, pool.Counters())
+	for group := range 3 {
+		ts, err := r.gate.Alloc([]loadgate.Want{{Group: 0, Blocks: 1}}, nil)
+		require.NoError(t, err)
+		info, err := r.gate.Block(0, ts[0].Block)
+		require.NoError(t, err)
+		require.True(t, info.Dirty, group)
+		require.NoError(t, pool.Free(ts))
+	}
+}
+
+// counted counts what is open on a device.
+type counted struct {
+	*sim.Device
+	memory, streams, modules, events int
+}
+
+func count[T any](n *int, by int, v T, err error) (T, error) {
+	if err == nil {
+		*n += by
+	}
+	return v, err
+}
+
+func (c *counted) Alloc(size uint64, o cuda.AllocOptions) (cuda.DevicePtr, error) {
+	p, err := c.Device.Alloc(size, o)
+	return count(&c.memory, 1, p, err)
+}
+
+func (c *counted) Free(p cuda.DevicePtr) error {
+	_, err := count(&c.memory, -1, 0, c.Device.Free(p))
+	return err
+}
+
+func (c *counted) NewStream(o cuda.StreamOptions) (cuda.Stream, error) {
+	s, err := c.Device.NewStream(o)
+	return count(&c.streams, 1, s, err)
+}
+
+func (c *counted) DestroyStream(s cuda.Stream) error {
+	_, err := count(&c.streams, -1, 0, c.Device.DestroyStream(s))
+	return err
+}
+
+func (c *counted) LoadModule(image []byte) (cuda.Module, error) {
+	m, err := c.Device.LoadModule(image)
+	return count(&c.modules, 1, m, err)
+}
+
+func (c *counted) UnloadModule(m cuda.Module) error {
+	_, err := count(&c.modules, -1, 0, c.Device.UnloadModule(m))
+	return err
+}
+
+func (c *counted) NewEvent() (cuda.Event, error) {
+	e, err := c.Device.NewEvent()
+	return count(&c.events, 1, e, err)
+}
+
+func (c *counted) DestroyEvent(e cuda.Event) error {
+	_, err := count(&c.events, -1, 0, c.Device.DestroyEvent(e))
+	return err
+}
+
+func (c *counted) requireNothingOpen(t *testing.T) {
+	t.Helper()
+	require.Equal(t, [4]int{}, [4]int{c.memory, c.streams, c.modules, c.events}, "memory, streams, modules, events")
+}
+
+// What Open takes is given back wherever it fails, and the device and the agent
+// are as before.
+func TestOpenFailsMidway(t *testing.T) {
+	plan := hybrid(t, layout.Options{})
+	methods := []string{"Alloc", "LoadModule", "Function", "NewStream", "NewEvent", "Write", "Submit", "PrepareRDMA"}
+	for _, method := range methods {
+		t.Run(method, func(t *testing.T) {
+			for failing := 1; ; failing++ {
+				machine, err := sim.New(sim.Options{})
+				require.NoError(t, err)
+				dev := &counted{Device: machine}
+				hit, armed := false, true
+				wrapped := faultdev.Wrap(dev, func(c faultdev.Call) error {
+					if armed && c.Method == method && c.Count == failing && (c.Command == nil || c.Index == 0) {
+						hit = true
+						return &cuda.Error{Code: cuda.ErrOutOfMemory, Op: method}
+					}
+					return nil
+				})
+				fabric := softnic.New(dev.World(), softnic.Options{})
+				agent, err := fabric.NewAgent("decode", dev.NIC())
+				require.NoError(t, err)
+				g, err := loadgate.Open(wrapped, loadgate.Options{Plan: plan, Memory: plan.Size(20), Agent: agent,
+					Tables: loadgate.TableOptions{Requests: 4, Tokens: 256}})
+				armed = false
+				if !hit || method == "NewEvent" && failing > 1 && err == nil { // some of the events that it asks for will do
+					require.NoError(t, err)
+					require.NoError(t, g.Close(context.Background()))
+				} else {
+					require.ErrorIs(t, err, cuda.ErrOutOfMemory, "call %d", failing)
+					require.ErrorContains(t, err, "open")
+				}
+				dev.requireNothingOpen(t)
+				require.NoError(t, fabric.Close())
+				require.NoError(t, dev.Close())
+				if !hit {
+					require.Greater(t, failing, 1, "never called")
+					return
+				}
+			}
+		})
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	machine, err := sim.New(sim.Options{})
+	require.NoError(t, err)
+	defer machine.Close()
+	dev := &counted{Device: machine}
+	plan := hybrid(t, layout.Options{})
+	for says, o := range map[string]loadgate.Options{
+		"neither a plan nor an arena":    {},
+		"hold 0 blocks":                  {Plan: plan, Memory: 1},
+		"Pools and Compute are for New":  {Plan: plan, Memory: plan.Size(4), Pools: make([]loadgate.PoolOptions, 1)},
+		"an arena has a plan and memory": {Arena: &layout.Arena{Plan: plan, Base: 1, Blocks: 4}, Memory: 1},
+		"block 0 at 0x100":               {Arena: &layout.Arena{Plan: plan, Base: 0x100, Blocks: 4}},
+		"for 3 requests of 0 tokens":     {Plan: plan, Memory: plan.Size(4), Tables: loadgate.TableOptions{Requests: 3}},
+	} {
+		_, err := loadgate.Open(dev, o)
+		require.ErrorContains(t, err, says)
+		dev.requireNothingOpen(t)
+	}
+	_, err = loadgate.Open(nil, loadgate.Options{})
+	require.ErrorIs(t, err, loadgate.ErrInvalid)
+}
+
+// The engine's own memory stays the engine's.
+func TestOpenOverAnArena(t *testing.T) {
+	dev, err := sim.New(sim.Options{})
+	require.NoError(t, err)
+	defer dev.Close()
+	plan := hybrid(t, layout.Options{})
+	base, err := dev.Alloc(plan.Size(8), cuda.AllocOptions{Name: "engine"})
+	require.NoError(t, err)
+	a, err := plan.Place(uint64(base), 8)
+	require.NoError(t, err)
+	g, err := loadgate.Open(dev, loadgate.Options{Arena: a})
+	require.NoError(t, err)
+	require.NoError(t, g.Close(context.Background()))
+	require.NoError(t, dev.Write(base, make([]byte, plan.Size(8))))
+	require.NoError(t, dev.Free(base))
+}
