@@ -12,10 +12,10 @@
 //
 // What gorgonia.org/cu lacks is [cuda.ErrNotSupported]: pinned memory, host
 // functions, more than 48 KiB of shared memory, and kernels with a parameter of
-// more than 8 bytes that is not the last. It neither captures streams, launches
-// graphs, allocates in stream order nor shares memory with other processes:
-// [Device] is no [cuda.Grapher] or [cuda.IPC]. It has no primary context to keep and no flush, and
-// can not make a thread's capture mode relaxed. A step (launch, mark, wait)
+// more than 8 bytes that is not the last. It neither captures streams,
+// launches graphs nor shares memory with other processes: [Device] is no
+// [cuda.Grapher] or [cuda.IPC]. It has no primary context to keep and no flush,
+// and can not make a thread's capture mode relaxed. A step (launch, mark, wait)
 // through it is seven crossings and two C allocations, where cuda/driver has one
 // crossing.
 //

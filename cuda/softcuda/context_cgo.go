@@ -10,7 +10,6 @@ import "C"
 import (
 	"context"
 	"sync"
-	"unsafe"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
@@ -140,7 +139,7 @@ func doDevicePrimaryCtxRetain(out *C.CUcontext, device C.CUdevice) C.CUresult {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.primary == nil {
-		c, err := d.newContext(d.flags)
+		c, err := d.newContext(0)
 		if err != nil {
 			return fail(cuda.ErrOutOfMemory)
 		}
@@ -173,50 +172,6 @@ func doDevicePrimaryCtxReleaseV2(device C.CUdevice) C.CUresult {
 	return 0
 }
 
-func doDevicePrimaryCtxRelease(device C.CUdevice) C.CUresult {
-	return doDevicePrimaryCtxReleaseV2(device)
-}
-
-func doDevicePrimaryCtxResetV2(device C.CUdevice) C.CUresult {
-	d := deviceOf(device)
-	if d == nil {
-		return fail(cuda.ErrInvalidDevice)
-	}
-	d.mu.Lock()
-	last := d.primary
-	d.primary, d.refs = nil, 0
-	d.mu.Unlock()
-	if last != nil {
-		return result(last.destroy())
-	}
-	return 0
-}
-
-func doDevicePrimaryCtxGetState(device C.CUdevice, flags *C.uint, active *C.int) C.CUresult {
-	d := deviceOf(device)
-	if d == nil {
-		return fail(cuda.ErrInvalidDevice)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	*flags, *active = C.uint(d.flags), 0
-	if d.primary != nil {
-		*active = 1
-	}
-	return 0
-}
-
-func doDevicePrimaryCtxSetFlagsV2(device C.CUdevice, flags C.uint) C.CUresult {
-	d := deviceOf(device)
-	if d == nil {
-		return fail(cuda.ErrInvalidDevice)
-	}
-	d.mu.Lock()
-	d.flags = uint32(flags)
-	d.mu.Unlock()
-	return 0
-}
-
 func doCtxCreateV2(out *C.CUcontext, flags C.uint, device C.CUdevice) C.CUresult {
 	d := deviceOf(device)
 	switch {
@@ -237,11 +192,6 @@ func doCtxCreateV2(out *C.CUcontext, flags C.uint, device C.CUdevice) C.CUresult
 	}
 	*out = C.CUcontext(c.handle)
 	return 0
-}
-
-// A context without parameters is all there is.
-func doCtxCreateV4(out *C.CUcontext, params unsafe.Pointer, flags C.uint, device C.CUdevice) C.CUresult {
-	return doCtxCreateV2(out, flags, device)
 }
 
 func doCtxDestroyV2(h C.CUcontext) C.CUresult {

@@ -76,10 +76,6 @@ func doMemcpyAsync(dst, src C.CUdeviceptr, n C.size_t, h C.CUstream) C.CUresult 
 	return copyIn(h, anywhere(dst), anywhere(src), n)
 }
 
-func doMemcpy(dst, src C.CUdeviceptr, n C.size_t) C.CUresult {
-	return copyNow(anywhere(dst), anywhere(src), n)
-}
-
 func doMemcpyHtoDV2(dst C.CUdeviceptr, src unsafe.Pointer, n C.size_t) C.CUresult {
 	return copyNow(onDevice(dst), at(src), n)
 }
@@ -161,10 +157,6 @@ const maxRange = 1 << 40
 
 func doMemsetD8V2(dst C.CUdeviceptr, v C.uchar, n C.size_t) C.CUresult {
 	return fill(0, dst, 0, uint32(v), n)
-}
-
-func doMemsetD16V2(dst C.CUdeviceptr, v C.ushort, n C.size_t) C.CUresult {
-	return fill(0, dst, 1, uint32(v), n)
 }
 
 func doMemsetD32V2(dst C.CUdeviceptr, v C.uint, n C.size_t) C.CUresult {

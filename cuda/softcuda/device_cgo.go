@@ -10,7 +10,6 @@ import "C"
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 	"unsafe"
 
 	"github.com/kvgate/kvgate/cuda"
@@ -52,15 +51,6 @@ func newest(base string, version int) (string, bool) {
 		}
 	}
 	return name, since >= 0
-}
-
-func doGetProcAddress(symbol *C.char, fn *unsafe.Pointer, version C.int, flags C.uint64_t) C.CUresult {
-	var status C.int
-	doGetProcAddressV2(symbol, fn, version, flags, &status)
-	if status != 0 {
-		return fail(cuda.ErrNotFound)
-	}
-	return 0
 }
 
 func doGetProcAddressV2(symbol *C.char, fn *unsafe.Pointer, version C.int, flags C.uint64_t, status *C.int) C.CUresult {
@@ -184,15 +174,6 @@ func doDeviceGetAttribute(value *C.int, attribute C.int, device C.CUdevice) C.CU
 	return 0
 }
 
-func doDeviceComputeCapability(major, minor *C.int, device C.CUdevice) C.CUresult {
-	d := deviceOf(device)
-	if d == nil {
-		return fail(cuda.ErrInvalidDevice)
-	}
-	*major, *minor = C.int(d.info.Capability[0]), C.int(d.info.Capability[1])
-	return 0
-}
-
 func doDeviceTotalMemV2(bytes *C.size_t, device C.CUdevice) C.CUresult {
 	d := deviceOf(device)
 	if d == nil {
@@ -225,16 +206,4 @@ func doDeviceGetPCIBusId(id *C.char, n C.int, device C.CUdevice) C.CUresult {
 	}
 	put(id, n, busID(int(device)))
 	return 0
-}
-
-func doDeviceGetByPCIBusId(device *C.CUdevice, id *C.char) C.CUresult {
-	machine.RLock()
-	defer machine.RUnlock()
-	for _, d := range machine.devices {
-		if d != nil && strings.EqualFold(busID(d.ordinal), C.GoString(id)) {
-			*device = C.CUdevice(d.ordinal)
-			return 0
-		}
-	}
-	return fail(cuda.ErrInvalidDevice)
 }

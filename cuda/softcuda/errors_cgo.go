@@ -54,5 +54,3 @@ func doGetErrorName(code C.int, name **C.char) C.CUresult {
 	}
 	return 0
 }
-
-func doGetErrorString(code C.int, s **C.char) C.CUresult { return doGetErrorName(code, s) }

@@ -90,12 +90,3 @@ func doEventSynchronize(h C.CUevent) C.CUresult {
 	}
 	return result(e.c.sim.SyncEvent(bg, e.sim))
 }
-
-// The simulator keeps no times of events.
-func doEventElapsedTime(ms *C.float, start, end C.CUevent) C.CUresult {
-	return fail(cuda.ErrNotSupported)
-}
-
-func doEventElapsedTimeV2(ms *C.float, start, end C.CUevent) C.CUresult {
-	return fail(cuda.ErrNotSupported)
-}

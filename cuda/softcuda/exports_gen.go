@@ -35,22 +35,6 @@ func kvg_soft_cuGetErrorName(p_error C.int, p_name **C.char) C.CUresult {
 	return doGetErrorName(p_error, p_name)
 }
 
-//export kvg_soft_cuGetErrorString
-func kvg_soft_cuGetErrorString(p_error C.int, p_text **C.char) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doGetErrorString(p_error, p_text)
-}
-
-//export kvg_soft_cuGetProcAddress
-func kvg_soft_cuGetProcAddress(p_symbol *C.char, p_fn *unsafe.Pointer, p_version C.int, p_flags C.uint64_t) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doGetProcAddress(p_symbol, p_fn, p_version, p_flags)
-}
-
 //export kvg_soft_cuGetProcAddress_v2
 func kvg_soft_cuGetProcAddress_v2(p_symbol *C.char, p_fn *unsafe.Pointer, p_version C.int, p_flags C.uint64_t, p_status *C.int) C.CUresult {
 	if r := forbidden(); r != 0 {
@@ -123,22 +107,6 @@ func kvg_soft_cuDeviceGetPCIBusId(p_id *C.char, p_len C.int, p_device C.CUdevice
 	return doDeviceGetPCIBusId(p_id, p_len, p_device)
 }
 
-//export kvg_soft_cuDeviceGetByPCIBusId
-func kvg_soft_cuDeviceGetByPCIBusId(p_device *C.CUdevice, p_id *C.char) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doDeviceGetByPCIBusId(p_device, p_id)
-}
-
-//export kvg_soft_cuDeviceComputeCapability
-func kvg_soft_cuDeviceComputeCapability(p_major *C.int, p_minor *C.int, p_device C.CUdevice) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doDeviceComputeCapability(p_major, p_minor, p_device)
-}
-
 //export kvg_soft_cuDevicePrimaryCtxRetain
 func kvg_soft_cuDevicePrimaryCtxRetain(p_context *C.CUcontext, p_device C.CUdevice) C.CUresult {
 	if r := forbidden(); r != 0 {
@@ -153,38 +121,6 @@ func kvg_soft_cuDevicePrimaryCtxRelease_v2(p_device C.CUdevice) C.CUresult {
 		return r
 	}
 	return doDevicePrimaryCtxReleaseV2(p_device)
-}
-
-//export kvg_soft_cuDevicePrimaryCtxRelease
-func kvg_soft_cuDevicePrimaryCtxRelease(p_device C.CUdevice) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doDevicePrimaryCtxRelease(p_device)
-}
-
-//export kvg_soft_cuDevicePrimaryCtxGetState
-func kvg_soft_cuDevicePrimaryCtxGetState(p_device C.CUdevice, p_flags *C.uint, p_active *C.int) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doDevicePrimaryCtxGetState(p_device, p_flags, p_active)
-}
-
-//export kvg_soft_cuDevicePrimaryCtxSetFlags_v2
-func kvg_soft_cuDevicePrimaryCtxSetFlags_v2(p_device C.CUdevice, p_flags C.uint) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doDevicePrimaryCtxSetFlagsV2(p_device, p_flags)
-}
-
-//export kvg_soft_cuDevicePrimaryCtxReset_v2
-func kvg_soft_cuDevicePrimaryCtxReset_v2(p_device C.CUdevice) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doDevicePrimaryCtxResetV2(p_device)
 }
 
 //export kvg_soft_cuCtxPushCurrent_v2
@@ -249,14 +185,6 @@ func kvg_soft_cuCtxCreate_v2(p_context *C.CUcontext, p_flags C.uint, p_device C.
 		return r
 	}
 	return doCtxCreateV2(p_context, p_flags, p_device)
-}
-
-//export kvg_soft_cuCtxCreate_v4
-func kvg_soft_cuCtxCreate_v4(p_context *C.CUcontext, p_params unsafe.Pointer, p_flags C.uint, p_device C.CUdevice) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doCtxCreateV4(p_context, p_params, p_flags, p_device)
 }
 
 //export kvg_soft_cuCtxDestroy_v2
@@ -563,14 +491,6 @@ func kvg_soft_cuMemHostUnregister(p_host unsafe.Pointer) C.CUresult {
 	return doMemHostUnregister(p_host)
 }
 
-//export kvg_soft_cuMemAllocHost_v2
-func kvg_soft_cuMemAllocHost_v2(p_ptr *unsafe.Pointer, p_size C.size_t) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doMemAllocHostV2(p_ptr, p_size)
-}
-
 //export kvg_soft_cuMemGetInfo_v2
 func kvg_soft_cuMemGetInfo_v2(p_free *C.size_t, p_total *C.size_t) C.CUresult {
 	if r := forbidden(); r != 0 {
@@ -585,14 +505,6 @@ func kvg_soft_cuMemGetAddressRange_v2(p_base *C.CUdeviceptr, p_size *C.size_t, p
 		return r
 	}
 	return doMemGetAddressRangeV2(p_base, p_size, p_ptr)
-}
-
-//export kvg_soft_cuPointerGetAttribute
-func kvg_soft_cuPointerGetAttribute(p_value unsafe.Pointer, p_attribute C.int, p_ptr C.CUdeviceptr) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doPointerGetAttribute(p_value, p_attribute, p_ptr)
 }
 
 //export kvg_soft_cuPointerGetAttributes
@@ -625,14 +537,6 @@ func kvg_soft_cuMemcpyAsync(p_dst C.CUdeviceptr, p_src C.CUdeviceptr, p_size C.s
 		return r
 	}
 	return doMemcpyAsync(p_dst, p_src, p_size, p_stream)
-}
-
-//export kvg_soft_cuMemcpy
-func kvg_soft_cuMemcpy(p_dst C.CUdeviceptr, p_src C.CUdeviceptr, p_size C.size_t) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doMemcpy(p_dst, p_src, p_size)
 }
 
 //export kvg_soft_cuMemcpyHtoD_v2
@@ -723,14 +627,6 @@ func kvg_soft_cuMemsetD8_v2(p_dst C.CUdeviceptr, p_value C.uchar, p_n C.size_t) 
 	return doMemsetD8V2(p_dst, p_value, p_n)
 }
 
-//export kvg_soft_cuMemsetD16_v2
-func kvg_soft_cuMemsetD16_v2(p_dst C.CUdeviceptr, p_value C.ushort, p_n C.size_t) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doMemsetD16V2(p_dst, p_value, p_n)
-}
-
 //export kvg_soft_cuMemsetD32_v2
 func kvg_soft_cuMemsetD32_v2(p_dst C.CUdeviceptr, p_value C.uint, p_n C.size_t) C.CUresult {
 	if r := forbidden(); r != 0 {
@@ -795,14 +691,6 @@ func kvg_soft_cuStreamSynchronize(p_stream C.CUstream) C.CUresult {
 	return doStreamSynchronize(p_stream)
 }
 
-//export kvg_soft_cuStreamQuery
-func kvg_soft_cuStreamQuery(p_stream C.CUstream) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doStreamQuery(p_stream)
-}
-
 //export kvg_soft_cuStreamIsCapturing
 func kvg_soft_cuStreamIsCapturing(p_stream C.CUstream, p_status *C.int) C.CUresult {
 	if r := forbidden(); r != 0 {
@@ -833,14 +721,6 @@ func kvg_soft_cuStreamGetPriority(p_stream C.CUstream, p_priority *C.int) C.CUre
 		return r
 	}
 	return doStreamGetPriority(p_stream, p_priority)
-}
-
-//export kvg_soft_cuStreamGetFlags
-func kvg_soft_cuStreamGetFlags(p_stream C.CUstream, p_flags *C.uint) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doStreamGetFlags(p_stream, p_flags)
 }
 
 //export kvg_soft_cuStreamWaitEvent
@@ -931,22 +811,6 @@ func kvg_soft_cuGraphExecDestroy(p_exec C.CUgraphExec) C.CUresult {
 	return doGraphExecDestroy(p_exec)
 }
 
-//export kvg_soft_cuGraphInstantiate
-func kvg_soft_cuGraphInstantiate(p_exec *C.CUgraphExec, p_graph C.CUgraph, p_node *C.CUgraphNode, p_log *C.char, p_size C.size_t) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doGraphInstantiate(p_exec, p_graph, p_node, p_log, p_size)
-}
-
-//export kvg_soft_cuGraphInstantiate_v2
-func kvg_soft_cuGraphInstantiate_v2(p_exec *C.CUgraphExec, p_graph C.CUgraph, p_node *C.CUgraphNode, p_log *C.char, p_size C.size_t) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doGraphInstantiateV2(p_exec, p_graph, p_node, p_log, p_size)
-}
-
 //export kvg_soft_cuEventCreate
 func kvg_soft_cuEventCreate(p_event *C.CUevent, p_flags C.uint) C.CUresult {
 	if r := forbidden(); r != 0 {
@@ -985,22 +849,6 @@ func kvg_soft_cuEventSynchronize(p_event C.CUevent) C.CUresult {
 		return r
 	}
 	return doEventSynchronize(p_event)
-}
-
-//export kvg_soft_cuEventElapsedTime
-func kvg_soft_cuEventElapsedTime(p_ms *C.float, p_start C.CUevent, p_end C.CUevent) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doEventElapsedTime(p_ms, p_start, p_end)
-}
-
-//export kvg_soft_cuEventElapsedTime_v2
-func kvg_soft_cuEventElapsedTime_v2(p_ms *C.float, p_start C.CUevent, p_end C.CUevent) C.CUresult {
-	if r := forbidden(); r != 0 {
-		return r
-	}
-	return doEventElapsedTimeV2(p_ms, p_start, p_end)
 }
 
 //export kvg_soft_kvgateSimulated

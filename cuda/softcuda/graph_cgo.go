@@ -54,14 +54,6 @@ func doGraphInstantiateWithFlags(out *C.CUgraphExec, h C.CUgraph, flags C.uint64
 	return 0
 }
 
-func doGraphInstantiate(out *C.CUgraphExec, h C.CUgraph, node *C.CUgraphNode, log *C.char, size C.size_t) C.CUresult {
-	return doGraphInstantiateWithFlags(out, h, 0)
-}
-
-func doGraphInstantiateV2(out *C.CUgraphExec, h C.CUgraph, node *C.CUgraphNode, log *C.char, size C.size_t) C.CUresult {
-	return doGraphInstantiateWithFlags(out, h, 0)
-}
-
 func doGraphLaunch(h C.CUgraphExec, stream C.CUstream) C.CUresult {
 	x, ok := lookup[*softExec](uint64(h))
 	if !ok {

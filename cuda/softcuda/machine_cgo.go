@@ -70,7 +70,6 @@ type Device struct {
 	contexts int
 	primary  *softContext
 	refs     int // of the primary context
-	flags    uint32
 
 	memory memory
 }

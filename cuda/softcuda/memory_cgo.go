@@ -187,10 +187,6 @@ func doMemHostAlloc(out *unsafe.Pointer, size C.size_t, flags C.uint) C.CUresult
 	return 0
 }
 
-func doMemAllocHostV2(out *unsafe.Pointer, size C.size_t) C.CUresult {
-	return doMemHostAlloc(out, size, 0)
-}
-
 func doMemFreeHost(host unsafe.Pointer) C.CUresult {
 	return free(uint64(uintptr(host)), cuda.PinnedMemory)
 }
@@ -241,17 +237,6 @@ func doMemGetAddressRangeV2(base *C.CUdeviceptr, size *C.size_t, p C.CUdeviceptr
 
 // dead returns the context's sticky error.
 func (c *softContext) dead() error { return c.sim.Poll(nil) }
-
-func doPointerGetAttribute(value unsafe.Pointer, attribute C.int, p C.CUdeviceptr) C.CUresult {
-	a, ok := find(uint64(p))
-	if !ok {
-		return fail(cuda.ErrInvalidValue)
-	}
-	if err := a.c.dead(); err != nil {
-		return result(err)
-	}
-	return pointerAttribute(value, int(attribute), uint64(p), a)
-}
 
 // Where an address is in no allocation every value is 0, which is no error.
 func doPointerGetAttributes(n C.uint, attributes *C.int, values *unsafe.Pointer, p C.CUdeviceptr) C.CUresult {

@@ -22,7 +22,6 @@ type softStream struct {
 	c        *softContext
 	handle   uint64
 	sim      cuda.Stream
-	flags    uint32
 	priority int
 
 	// Guarded by c.mu.
@@ -164,7 +163,7 @@ func doStreamCreateWithPriority(out *C.CUstream, flags C.uint, priority C.int) C
 	if err != nil {
 		return result(err)
 	}
-	s := &softStream{c: c, sim: h, flags: uint32(flags), priority: clamped}
+	s := &softStream{c: c, sim: h, priority: clamped}
 	s.handle = register(s)
 	c.mu.Lock()
 	c.streams[s] = true
@@ -204,35 +203,6 @@ func doStreamSynchronize(h C.CUstream) C.CUresult {
 	return result(s.c.sim.SyncStream(bg, s.sim))
 }
 
-func doStreamQuery(h C.CUstream) C.CUresult {
-	s, r := streamOf(h)
-	if s == nil {
-		return r
-	}
-	if r := s.c.safe(); r != 0 {
-		return r
-	}
-	if s.captured() {
-		return result(s.c.sim.SyncStream(bg, s.sim)) // says so, and spoils the capture
-	}
-	e, err := s.c.sim.NewEvent()
-	if err != nil {
-		return result(err)
-	}
-	defer func() { _ = s.c.sim.DestroyEvent(e) }()
-	if r := s.submit(func(b *cuda.Batch, h cuda.Stream) { b.Record(h, e) }); r != 0 {
-		return r
-	}
-	// A record takes its time even in an idle stream.
-	for range 50 {
-		if fired, err := s.c.fired(e); err != nil || fired {
-			return result(err)
-		}
-		_ = s.c.sim.World().Sleep(bg, 1000)
-	}
-	return fail(cuda.ErrNotReady)
-}
-
 func doStreamGetCtx(h C.CUstream, out *C.CUcontext) C.CUresult {
 	s, r := streamOf(h)
 	if s == nil {
@@ -248,15 +218,6 @@ func doStreamGetPriority(h C.CUstream, out *C.int) C.CUresult {
 		return r
 	}
 	*out = C.int(s.priority)
-	return 0
-}
-
-func doStreamGetFlags(h C.CUstream, out *C.uint) C.CUresult {
-	s, r := streamOf(h)
-	if s == nil {
-		return r
-	}
-	*out = C.uint(s.flags)
 	return 0
 }
 

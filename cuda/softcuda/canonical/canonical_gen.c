@@ -34,12 +34,6 @@ CUresult cuDriverGetVersion(int *version) { return kvg_soft_cuDriverGetVersion(v
 extern CUresult kvg_soft_cuGetErrorName(int error, const char **name);
 CUresult cuGetErrorName(int error, const char **name) { return kvg_soft_cuGetErrorName(error, name); }
 
-extern CUresult kvg_soft_cuGetErrorString(int error, const char **text);
-CUresult cuGetErrorString(int error, const char **text) { return kvg_soft_cuGetErrorString(error, text); }
-
-extern CUresult kvg_soft_cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags);
-CUresult cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags) { return kvg_soft_cuGetProcAddress(symbol, fn, version, flags); }
-
 extern CUresult kvg_soft_cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, int *status);
 CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, int *status) { return kvg_soft_cuGetProcAddress_v2(symbol, fn, version, flags, status); }
 
@@ -66,9 +60,6 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) { return kvg_soft_cuDevi
 
 extern CUresult kvg_soft_cuDeviceGetPCIBusId(char *id, int len, CUdevice device);
 CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice device) { return kvg_soft_cuDeviceGetPCIBusId(id, len, device); }
-
-extern CUresult kvg_soft_cuDeviceGetByPCIBusId(CUdevice *device, const char *id);
-CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id) { return kvg_soft_cuDeviceGetByPCIBusId(device, id); }
 
 extern CUresult kvg_soft_cuDeviceComputeCapability(int *major, int *minor, CUdevice device);
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) { return kvg_soft_cuDeviceComputeCapability(major, minor, device); }
@@ -114,9 +105,6 @@ CUresult cuCtxSetCurrent(CUcontext context) { return kvg_soft_cuCtxSetCurrent(co
 
 extern CUresult kvg_soft_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) { return kvg_soft_cuCtxCreate_v2(context, flags, device); }
-
-extern CUresult kvg_soft_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device);
-CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device) { return kvg_soft_cuCtxCreate_v4(context, params, flags, device); }
 
 extern CUresult kvg_soft_cuCtxDestroy_v2(CUcontext context);
 CUresult cuCtxDestroy_v2(CUcontext context) { return kvg_soft_cuCtxDestroy_v2(context); }
@@ -231,9 +219,6 @@ CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags) { ret
 
 extern CUresult kvg_soft_cuMemHostUnregister(void *host);
 CUresult cuMemHostUnregister(void *host) { return kvg_soft_cuMemHostUnregister(host); }
-
-extern CUresult kvg_soft_cuMemAllocHost_v2(void **ptr, size_t size);
-CUresult cuMemAllocHost_v2(void **ptr, size_t size) { return kvg_soft_cuMemAllocHost_v2(ptr, size); }
 
 extern CUresult kvg_soft_cuMemGetInfo_v2(size_t *free, size_t *total);
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) { return kvg_soft_cuMemGetInfo_v2(free, total); }
@@ -369,12 +354,6 @@ CUresult cuGraphDestroy(CUgraph graph) { return kvg_soft_cuGraphDestroy(graph); 
 
 extern CUresult kvg_soft_cuGraphExecDestroy(CUgraphExec exec);
 CUresult cuGraphExecDestroy(CUgraphExec exec) { return kvg_soft_cuGraphExecDestroy(exec); }
-
-extern CUresult kvg_soft_cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size);
-CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return kvg_soft_cuGraphInstantiate(exec, graph, node, log, size); }
-
-extern CUresult kvg_soft_cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size);
-CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return kvg_soft_cuGraphInstantiate_v2(exec, graph, node, log, size); }
 
 extern CUresult kvg_soft_cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventCreate(CUevent *event, unsigned int flags) { return kvg_soft_cuEventCreate(event, flags); }

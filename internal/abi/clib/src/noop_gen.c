@@ -37,14 +37,6 @@ CUresult cuDriverGetVersion(int *version) { return noop_cuDriverGetVersion(versi
 CUresult cuGetErrorName(int error, const char **name) { return 0; }
 #endif
 
-#ifndef KVG_WITHOUT_cuGetErrorString
-CUresult cuGetErrorString(int error, const char **text) { return 0; }
-#endif
-
-#ifndef KVG_WITHOUT_cuGetProcAddress
-CUresult cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags) { return 0; }
-#endif
-
 #ifndef KVG_WITHOUT_cuGetProcAddress_v2
 CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, int *status) { return 0; }
 #endif
@@ -79,10 +71,6 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) { return 0; }
 
 #ifndef KVG_WITHOUT_cuDeviceGetPCIBusId
 CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice device) { return 0; }
-#endif
-
-#ifndef KVG_WITHOUT_cuDeviceGetByPCIBusId
-CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_cuDeviceComputeCapability
@@ -143,10 +131,6 @@ CUresult cuCtxSetCurrent(CUcontext context) { return noop_cuCtxSetCurrent(contex
 
 #ifndef KVG_WITHOUT_cuCtxCreate_v2
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) { return noop_cuCtxCreate_v2(context, flags, device); }
-#endif
-
-#ifndef KVG_WITHOUT_cuCtxCreate_v4
-CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_cuCtxDestroy_v2
@@ -299,10 +283,6 @@ CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags) { ret
 
 #ifndef KVG_WITHOUT_cuMemHostUnregister
 CUresult cuMemHostUnregister(void *host) { return 0; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemAllocHost_v2
-CUresult cuMemAllocHost_v2(void **ptr, size_t size) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_cuMemGetInfo_v2
@@ -483,14 +463,6 @@ CUresult cuGraphDestroy(CUgraph graph) { return 0; }
 
 #ifndef KVG_WITHOUT_cuGraphExecDestroy
 CUresult cuGraphExecDestroy(CUgraphExec exec) { return 0; }
-#endif
-
-#ifndef KVG_WITHOUT_cuGraphInstantiate
-CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return 0; }
-#endif
-
-#ifndef KVG_WITHOUT_cuGraphInstantiate_v2
-CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return 0; }
 #endif
 
 #ifndef KVG_WITHOUT_cuEventCreate

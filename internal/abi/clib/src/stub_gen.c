@@ -35,14 +35,6 @@ CUresult cuDriverGetVersion(int *version) { return 34; }
 CUresult cuGetErrorName(int error, const char **name) { return 34; }
 #endif
 
-#ifndef KVG_WITHOUT_cuGetErrorString
-CUresult cuGetErrorString(int error, const char **text) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuGetProcAddress
-CUresult cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags) { return 34; }
-#endif
-
 #ifndef KVG_WITHOUT_cuGetProcAddress_v2
 CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, int *status) { return 34; }
 #endif
@@ -77,10 +69,6 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) { return 34; }
 
 #ifndef KVG_WITHOUT_cuDeviceGetPCIBusId
 CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice device) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuDeviceGetByPCIBusId
-CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id) { return 34; }
 #endif
 
 #ifndef KVG_WITHOUT_cuDeviceComputeCapability
@@ -141,10 +129,6 @@ CUresult cuCtxSetCurrent(CUcontext context) { return 34; }
 
 #ifndef KVG_WITHOUT_cuCtxCreate_v2
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuCtxCreate_v4
-CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device) { return 34; }
 #endif
 
 #ifndef KVG_WITHOUT_cuCtxDestroy_v2
@@ -297,10 +281,6 @@ CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags) { ret
 
 #ifndef KVG_WITHOUT_cuMemHostUnregister
 CUresult cuMemHostUnregister(void *host) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuMemAllocHost_v2
-CUresult cuMemAllocHost_v2(void **ptr, size_t size) { return 34; }
 #endif
 
 #ifndef KVG_WITHOUT_cuMemGetInfo_v2
@@ -481,14 +461,6 @@ CUresult cuGraphDestroy(CUgraph graph) { return 34; }
 
 #ifndef KVG_WITHOUT_cuGraphExecDestroy
 CUresult cuGraphExecDestroy(CUgraphExec exec) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuGraphInstantiate
-CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return 34; }
-#endif
-
-#ifndef KVG_WITHOUT_cuGraphInstantiate_v2
-CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) { return 34; }
 #endif
 
 #ifndef KVG_WITHOUT_cuEventCreate
