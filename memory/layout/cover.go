@@ -248,13 +248,15 @@ func share(n uint64, part, of int) uint64 {
 // Live returns the tokens that the group's layers may still read when so many
 // tokens are settled: computed, and known to stay. Blocks that lie before it
 // wholly can be given back. A request that is loaded needs these and no others:
-// all of full attention, the last of a window, of a recurrent group the last
-// token's state.
+// all of full attention, the last of a window or of the chunk that the next token
+// is in, of a recurrent group the last token's state.
 func (p *Plan) Live(group, settled int) TokenRange {
 	g, from := &p.Groups[group], 0
 	switch {
 	case g.Kind == Recurrent:
 		from = settled - 1
+	case g.Kind == ChunkedLocal:
+		from = settled - settled%g.Window // the next token's chunk
 	case g.Window > 0:
 		from = settled + 1 - g.Window
 	}

@@ -254,6 +254,36 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// A chunk begins anew: the next token looks at nothing before its own.
+func TestLiveChunk(t *testing.T) {
+	chunk := full(2, 8)
+	chunk.Kind, chunk.Window = ChunkedLocal, 100
+	p := plan(t, &Model{Layers: []Layer{chunk}}, Options{})
+	for settled, from := range map[int]int{0: 0, 99: 0, 100: 100, 101: 100, 250: 200} {
+		require.Equal(t, TokenRange{from, settled}, p.Live(0, settled))
+	}
+	require.Equal(t, []int{2, 7}, []int{p.RequestBlocks(0, 20, 1), p.RequestBlocks(0, 1000, 1)})
+}
+
+// A vector of several tokens is touched by each of them, and is no rest.
+func TestCoverOfCompressed(t *testing.T) {
+	l := Layer{Kind: LatentAttention, KVHeads: 1, KeyDim: 8, DType: BFloat16, Compression: 4} // 16 bytes for 4 tokens
+	p := plan(t, &Model{Layers: []Layer{l}}, Options{Kernel: KernelBlocks{Exact: []int{32}}})
+	require.EqualValues(t, 128, p.BlockBytes)
+	var c Cover
+	require.NoError(t, p.Cover(&c, 0, TokenRange{5, 14}))
+	require.Equal(t, []kv.Range{{Off: 16, Len: 48}}, c.Parts[0].Bytes)
+	require.Equal(t, []kv.Range{{Off: 0, Len: 16}, {Off: 64, Len: 64}}, c.Parts[0].Rest)
+	require.NoError(t, p.Cover(&c, 0, TokenRange{30, 31}))
+	require.Equal(t, []kv.Range{{Off: 112, Len: 16}}, c.Parts[0].Bytes)
+
+	p = plan(t, &Model{Layers: []Layer{full(2, 16)}}, Options{KVDType: NVFP4})
+	require.NoError(t, p.Cover(&c, 0, TokenRange{16, 48}))
+	require.Equal(t, []int{1, 3}, []int{c.WholeFirst, c.WholeEnd})
+	require.ErrorIs(t, p.Cover(&c, 0, TokenRange{16, 47}), ErrTokens)
+	require.Zero(t, c.End)
+}
+
 func TestCoverAllocatesNothing(t *testing.T) {
 	p := plan(t, byHand(), Options{Order: LBHNC})
 	var c Cover

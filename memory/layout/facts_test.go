@@ -232,7 +232,26 @@ func TestNamed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, name, m.Name)
 	}
-	_, err := Named("no such model")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.json")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(configs["llama"], "Llama", "NewThing", 1)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, quantFile), []byte(`{"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}`), 0o600))
+	for _, p := range []string{dir, path} {
+		m, err := Load(p, ConfigOptions{As: "gqa"})
+		require.NoError(t, err)
+		require.Equal(t, filepath.Base(dir), m.Name)
+		require.Equal(t, FP8, m.KVDType)
+	}
+	m, err := Load(Names()[0], ConfigOptions{})
+	require.NoError(t, err)
+	require.Equal(t, Names()[0], m.Name)
+	_, err = Load("nothing", ConfigOptions{})
+	require.ErrorIs(t, err, ErrUnknownModel)
+	require.ErrorContains(t, err, "nor is it a file")
+	_, err = Load(filepath.Join(dir, "nothing"), ConfigOptions{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	_, err = Named("no such model")
 	require.ErrorIs(t, err, ErrUnknownModel)
 	require.ErrorContains(t, err, Names()[0])
 }

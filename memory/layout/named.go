@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +43,24 @@ func Named(name string) (*Model, error) {
 func Names() []string {
 	all, _ := named()
 	return slices.Sorted(maps.Keys(all))
+}
+
+// Load returns a model by what a user says: a name that [Named] takes, a
+// config.json, or the folder that holds one. The options are for files.
+func Load(nameOrPath string, o ConfigOptions) (*Model, error) {
+	m, unknown := Named(nameOrPath)
+	if unknown == nil {
+		return m, nil
+	}
+	path := nameOrPath
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "config.json")
+	}
+	m, err := LoadConfigWithOptions(path, o)
+	if errors.Is(err, os.ErrNotExist) && filepath.Base(nameOrPath) == nameOrPath {
+		return nil, fmt.Errorf("%w; nor is it a file", unknown)
+	}
+	return m, err
 }
 
 // facts are the keys of a model's config.json that shape its cache, and of the

@@ -313,6 +313,16 @@ func (m *Model) kernel() KernelBlocks {
 	return FlashAttention()
 }
 
+// Order returns the order of the model's layouts where nothing asks for another:
+// LBNHC, or BLHNC if pages of its groups can't be made equal, so that they have
+// to lie side by side.
+func (m *Model) Order() Order {
+	if slices.ContainsFunc(m.Layers, func(l Layer) bool { return l.BlockTokens > 0 }) {
+		return BLHNC
+	}
+	return LBNHC
+}
+
 // cacheDType returns what the attention caches are stored as where the engine
 // does not say.
 func (m *Model) cacheDType() DType {

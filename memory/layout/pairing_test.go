@@ -150,7 +150,11 @@ func plainMoves(local, remote *Arena, tr *Transfer) (want []uint64, ok bool) {
 		}
 		needed := map[int]bool{} // places in the list with a token that is still looked at
 		for token := range tr.Tokens.To {
-			if gr.Window == 0 || token+gr.Window > tr.Tokens.To {
+			live := gr.Window == 0 || token+gr.Window > tr.Tokens.To
+			if gr.Kind == ChunkedLocal { // the next token's chunk
+				live = token/gr.Window == tr.Tokens.To/gr.Window
+			}
+			if live {
 				needed[token/gr.BlockTokens] = true
 			}
 		}
