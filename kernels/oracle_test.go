@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,9 +38,11 @@ type segmentOracles struct {
 func TestSegmentOracles(t *testing.T) {
 	path := os.Getenv("KVGATE_SEGMENT_ORACLES")
 	if path == "" {
-		path = testutil.Shared(t, "models", "segment-oracles.json")
+		path = filepath.Join(testutil.Root(t), "memory", "layout", "testdata", "segment-oracles.json")
 	}
 	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text, err = testutil.Expand(text)
 	require.NoError(t, err)
 	var o segmentOracles
 	require.NoError(t, json.Unmarshal(text, &o))

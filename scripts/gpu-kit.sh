@@ -25,14 +25,8 @@ build() {
 		go test -c "${flags[@]}" -o "$kit/bin/${package##*/}.test" "./$package"
 	done
 	cp bench/kit/run.sh bench/kit/README.txt "$kit/"
-	# What another engine's kernel leaves: a file beside the repository.
-	local oracles=../shared/models/segment-oracles.json
-	if [ -e "$oracles" ]; then
-		cp "$oracles" "$kit/"
-		chmod u+w "$kit/segment-oracles.json"
-	else
-		echo "gpu-kit: $oracles is missing: the kit will leave out the test that needs it" >&2
-	fi
+	# What another engine's kernel leaves.
+	cp memory/layout/testdata/segment-oracles.json "$kit/"
 	"$kit/bin/kit" pack "$kit"
 	echo "gpu-kit: $kit, $(du -sh --apparent-size --exclude='result-*' "$kit" | cut -f1)" >&2
 }

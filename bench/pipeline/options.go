@@ -24,7 +24,8 @@ load
   -concurrency n    requests outstanding in the closed loop (0: 1.2 times what the pool holds)
   -late p           share of requests, below 1, that are canceled when their blocks' zeroing was launched (0)
 model
-  -model file       config.json (a built-in hybrid model)
+  -model m          config.json, its folder, or a name such as qwen3.5-35b-a3b (a built-in hybrid model)
+  -as f             what a config.json of an unknown architecture is read as: gqa or mla (nothing: refused)
   -block-tokens n   tokens in a block (0: as vLLM for hybrid models, 128 for the others)
   -tp n             ranks (1)
   -kv-dtype t       of attention caches (the model's)
@@ -49,6 +50,7 @@ run
 
 type options struct {
 	trace, model, kvDType string
+	as                    string
 	zero, deferral        string
 	check, content        string
 	requests, concurrency int
@@ -68,6 +70,7 @@ func parse(args []string) (options, error) {
 	f.SetOutput(io.Discard)
 	f.StringVar(&o.trace, "trace", "", "")
 	f.StringVar(&o.model, "model", "", "")
+	f.StringVar(&o.as, "as", "", "")
 	f.StringVar(&o.kvDType, "kv-dtype", "", "")
 	f.StringVar(&o.zero, "zero", "auto", "")
 	f.StringVar(&o.deferral, "defer", "auto", "")
@@ -130,6 +133,7 @@ func (o *options) validate(f *flag.FlagSet) error {
 	set := map[string]bool{}
 	f.Visit(func(g *flag.Flag) { set[g.Name] = true })
 	checks := []error{
+		oneOf("as", o.as, append([]string{""}, layout.Families()...)...),
 		oneOf("zero", o.zero, "auto", "always"),
 		oneOf("defer", o.deferral, "auto", "on", "off"),
 		oneOf("check", o.check, "first", "all"),
@@ -188,17 +192,17 @@ type job struct {
 func (o options) prepare() (j job, err error) {
 	j.options = o
 	if j.model = engine.Builtin(); o.model != "" {
-		if j.model, err = layout.LoadConfig(o.model); err != nil {
+		if j.model, err = layout.Load(o.model, layout.ConfigOptions{As: o.as}); err != nil {
 			return j, err
 		}
 	}
-	lo := layout.Options{TP: o.tp, BlockTokens: o.blockTokens}
+	lo := layout.Options{TP: o.tp, BlockTokens: o.blockTokens, Order: j.model.Order()}
 	if o.kvDType != "" {
 		if lo.KVDType, err = layout.ParseDType(o.kvDType); err != nil {
 			return j, fmt.Errorf("-kv-dtype: %w", err)
 		}
 	}
-	if o.blockTokens == 0 && !hasStates(j.model) {
+	if o.blockTokens == 0 && !hasStates(j.model) && lo.Order == layout.LBNHC {
 		lo.BlockTokens = attentionBlock
 	}
 	if j.plan, err = layout.NewPlan(j.model, lo); err != nil {

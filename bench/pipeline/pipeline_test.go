@@ -166,7 +166,7 @@ func TestProgressGoesToTheTerminal(t *testing.T) {
 
 // Models of files: which need zeroing, and prompts that are too long for one.
 func TestModels(t *testing.T) {
-	model := func(name string) string { return testutil.Shared(t, "models", name, "config.json") }
+	model := func(name string) string { return name }
 	for name, needs := range map[string]bool{"llama-3.1-8b": false, "gpt-oss-20b": false, "qwen3.5-35b-a3b": true} {
 		r, _ := jsonOf(t, "-requests", "40", "-model", model(name), "-pool", "2e10")
 		require.Equal(t, needs, r.NeedsZeroing, name)
@@ -181,9 +181,18 @@ func TestModels(t *testing.T) {
 	require.False(t, r.NeedsZeroing)
 	require.Greater(t, r.Modes[4]["zeroed_bytes"], 0.0)
 
+	short := filepath.Join(t.TempDir(), "config.json")
+	require.NoError(t, os.WriteFile(short, []byte(`{"architectures": ["SomethingNew"], "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
+		"num_hidden_layers": 4, "max_position_embeddings": 8192, "torch_dtype": "bfloat16"}`), 0o600))
+	status, _, errs := pipeline("-model", short)
+	require.Equal(t, 2, status)
+	require.Contains(t, errs, `unknown architecture "SomethingNew"`)
+	r, _ = jsonOf(t, "-requests", "20", "-model", "deepseek-v4-flash", "-pool", "2e10")
+	require.True(t, r.NeedsZeroing)
+
 	recorded := testutil.Shared(t, "traces", "mooncake_conversation_2000.jsonl")
-	args := []string{"-model", model("nemotron-h-8b"), "-trace", recorded, "-requests", "40"}
-	status, _, errs := pipeline(args...)
+	args := []string{"-model", short, "-as", "gqa", "-trace", recorded, "-requests", "40"}
+	status, _, errs = pipeline(args...)
 	require.Equal(t, 2, status)
 	require.Regexp(t, `mooncake_conversation_2000.jsonl:\d+: input_length: \d+: .*8192`, errs)
 	require.Equal(t, 1, strings.Count(errs, "\n"))

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvgate/kvgate/bench/trace"
-	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
 	"github.com/kvgate/kvgate/memory/layout"
@@ -229,7 +228,7 @@ func TestOpenLoop(t *testing.T) {
 }
 
 func attention(t testing.TB, name string) Config {
-	m, err := layout.LoadConfig(testutil.Shared(t, "models", name, "config.json"))
+	m, err := layout.Named(name)
 	require.NoError(t, err)
 	c := short(t)
 	c.Plan, err = layout.NewPlan(m, layout.Options{BlockTokens: 128})
