@@ -10,6 +10,8 @@ const sectorBytes = 32
 // PTX, without moves of constants and parameters, which cost nothing here.
 type Count struct {
 	Instructions uint64 // of warps, those included whose predicate was false
+	// Longest is what the warp did that did most. Of several launches it is the sum.
+	Longest uint64
 	// Loads and Stores are those among them that touched global memory; an atomic
 	// operation is both. LaneStores is each lane's store by itself.
 	Loads, Stores, LaneStores uint64
@@ -21,6 +23,7 @@ type Count struct {
 // Add adds o to c.
 func (c *Count) Add(o Count) {
 	c.Instructions += o.Instructions
+	c.Longest += o.Longest
 	c.Loads += o.Loads
 	c.Stores += o.Stores
 	c.LaneStores += o.LaneStores
@@ -31,6 +34,7 @@ func (c *Count) Add(o Count) {
 // Sub takes o from c.
 func (c *Count) Sub(o Count) {
 	c.Instructions -= o.Instructions
+	c.Longest -= o.Longest
 	c.Loads -= o.Loads
 	c.Stores -= o.Stores
 	c.LaneStores -= o.LaneStores

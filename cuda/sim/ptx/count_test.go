@@ -53,11 +53,11 @@ func TestCount(t *testing.T) {
 		want    Count
 	}{
 		// mul, add, ld, setp, bra, (add), mul, add, st, atom, ret: 11.
-		{"coalesced", 4096, 16, 32, Count{11, 2, 2, 64, 4 + 1, 16 + 1}},
-		{"off by half a sector", 4096 + 16, 16, 32, Count{11, 2, 2, 64, 5 + 1, 17 + 1}},
-		{"apart", 4096, 64, 32, Count{11, 2, 2, 64, 4 + 1, 32 + 1}},
-		{"two warps", 4096, 16, 64, Count{22, 4, 4, 128, 8 + 2, 32 + 2}},
-		{"part of a warp", 4096, 16, 24, Count{11, 2, 2, 48, 3 + 1, 12 + 1}},
+		{"coalesced", 4096, 16, 32, Count{11, 11, 2, 2, 64, 4 + 1, 16 + 1}},
+		{"off by half a sector", 4096 + 16, 16, 32, Count{11, 11, 2, 2, 64, 5 + 1, 17 + 1}},
+		{"apart", 4096, 64, 32, Count{11, 11, 2, 2, 64, 4 + 1, 32 + 1}},
+		{"two warps", 4096, 16, 64, Count{22, 11, 4, 4, 128, 8 + 2, 32 + 2}},
+		{"part of a warp", 4096, 16, 24, Count{11, 11, 2, 2, 48, 3 + 1, 12 + 1}},
 	} {
 		mem := make(flatMemory, 1<<13)
 		params := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, c.base), c.stride)

@@ -269,6 +269,7 @@ func (r *Run) exec(w *warp) error {
 				if !w.pop() {
 					w.state = warpExited
 					r.count.Instructions += n
+					r.count.Longest = max(r.count.Longest, n)
 					return nil
 				}
 				pc = w.pc
