@@ -7,7 +7,7 @@ root=$PWD
 # The release of honnef.co/go/tools that the lint pass runs.
 staticcheck_version=v0.8.2
 
-passes="deps ptx ptx-check softcuda rehearse gpu-kit kit-rehearsal lint test race cgocheck gorgonia gorgonia-bench nvml nixl-bench bench ci"
+passes="deps ptx ptx-check softcuda rehearse gpu-kit kit-rehearsal lint test race cgocheck gorgonia gorgonia-bench nvml tune nixl-bench bench ci"
 
 usage() {
 	cat <<-END
@@ -33,6 +33,7 @@ usage() {
 		  gorgonia-bench
 		             a step through cuda/driver against one through gorgonia.org/cu
 		  nvml       cuda/nvml over go-nvml's mock servers
+		  tune       bench/tune over the simulator, with the pinned NVRTC
 		  nixl-bench the C program that bench/nixl compares with
 		  bench      all benchmarks; KVGATE_BENCHTIME is the time for each (1s)
 		  ci         everything that has to pass, in the order of .ci/run
@@ -145,6 +146,15 @@ pass_nvml() {
 		gotest CGO_ENABLED=0 -count=1 ./...
 		run env CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go vet ./...
 		gotest CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" -race -count=1 ./...
+	)
+}
+
+pass_tune() {
+	(
+		cd bench/tune
+		run go vet ./...
+		gotest CGO_ENABLED=0 -count=1 ./...
+		gotest CGO_ENABLED=1 -race -count=1 ./...
 	)
 }
 
