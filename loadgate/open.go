@@ -25,6 +25,7 @@ type owned struct {
 	registration nixl.Registration
 	tables       tables
 	requests     requests
+	peers        []peer
 }
 
 // Open makes a gate over a device, with all that it needs: memory for the blocks

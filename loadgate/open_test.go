@@ -40,6 +40,7 @@ type openRig struct {
 	fabric *softnic.Fabric
 	agent  nixl.Agent
 	gate   *loadgate.Gate
+	others []*loadgate.Gate
 }
 
 func newOpenRig(t testing.TB, plan *layout.Plan, blocks int, change func(*loadgate.Options)) *openRig {
@@ -57,8 +58,9 @@ func newOpenRig(t testing.TB, plan *layout.Plan, blocks int, change func(*loadga
 	r.gate, err = loadgate.Open(r.dev, o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		require.NoError(t, r.gate.Close(context.Background()))
-		require.NoError(t, r.gate.Close(context.Background()))
+		for _, g := range append(r.others, r.gate, r.gate) {
+			require.NoError(t, g.Close(context.Background()))
+		}
 		require.NoError(t, r.fabric.Close())
 		require.NoError(t, r.dev.Close())
 	})
