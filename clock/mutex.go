@@ -36,9 +36,6 @@ func (m *Mutex) Lock() {
 	}
 }
 
-// TryLock takes the mutex if it is free and reports whether it did.
-func (m *Mutex) TryLock() bool { return m.mu.TryLock() }
-
 // Unlock releases the mutex.
 func (m *Mutex) Unlock() { m.mu.Unlock() }
 

@@ -77,7 +77,7 @@ type Transfer interface {
 
 	// Cancel says that nobody wants the transfer any more. It never blocks,
 	// and may be called at any time, also by a goroutine that is not the one
-	// that calls the other methods, and while a [Poller] has the transfer.
+	// that calls the other methods.
 	//
 	// From then on every post is refused with [ErrCanceled]. A transfer that
 	// was not posted yet has thereby failed with that error, which is quiet.

@@ -13,8 +13,8 @@
 //     it ([Transfer.Cancel]) asks for its end, which has to be polled for like
 //     any other.
 //   - A posted transfer is in flight until [Transfer.Status] has told its end,
-//     and its notification leaves with that poll. [Wait] polls one, [Poller]
-//     any number, also to close what is in flight; [Inbox] keeps what arrives.
+//     and its notification leaves with that poll. [Wait] polls one to its end;
+//     [Inbox] keeps what arrives.
 //   - A restart, a removal and a lost connection each begin a new generation of
 //     the peer. Handles of an earlier one are refused.
 //

@@ -7,8 +7,8 @@
 //
 //   - Releasing a request does not stop it. Closing a transfer in flight, its
 //     registration, its peer or its agent is refused with [nixl.ErrBusy], and
-//     one that was canceled is in flight until it has ended. [nixl.Poller] polls
-//     requests to their end and closes them then.
+//     one that was canceled is in flight until it has ended.
+//     [nixl.Wait] polls a request to its end; then it can be closed.
 //   - A failure does not tell whether memory is still being written. It is
 //     poisoned: it can not be deregistered, and [Agent.Poisoned] names it,
 //     until [Agent.Recover] or the end of the agent.
@@ -58,9 +58,8 @@
 //     transfer only, which fails without proof that it is quiet.
 //   - The library has no cancel: a posted transfer ends by itself or not at all.
 //     [Transfer.Cancel] of one in flight keeps its notification back and names
-//     its end; its bytes all move. Who needs it no more cancels it, hands it to
-//     [nixl.Poller.Retire], with its registrations, and leaves the memory alone
-//     until told.
+//     its end; its bytes all move. Who needs it no more cancels it, polls it
+//     to its end ([nixl.Wait]) and leaves the memory alone until then.
 //   - A peer that hangs without disconnecting keeps its transfers in flight,
 //     canceled or not, and [Agent.Close] refused. [Agent.Recover] of the peer
 //     ends them, and with them the connections to all others; transfers with

@@ -50,17 +50,17 @@ func TestHungPeer(t *testing.T) {
 				require.ErrorIs(t, c.a.Close(), nixl.ErrBusy)
 
 				// Whoever polls goes on polling all the while.
-				p := nixl.NewPoller(c.a, clock.Wall())
 				ended := make(chan error, 1)
-				p.Retire(x, []nixl.Registration{c.regA}, func(err error) { ended <- err })
+				clock.Wall().Go("poll", func() { ended <- nixl.Wait(context.Background(), clock.Wall(), c.a, x, clock.Never) })
 				if op == nixl.Write {
 					x.Cancel()
 				}
 				clk := clock.Wall()
 				require.NoError(t, c.a.Recover(c.peer))
 				t.Log("recovered in", clk.Now())
-				require.NoError(t, p.Wait(context.Background()))
 				err = <-ended
+				require.NoError(t, x.Close())
+				require.NoError(t, c.regA.Close())
 				want := nixl.ErrDisconnected
 				if op == nixl.Write {
 					want = nixl.ErrCanceled

@@ -103,11 +103,9 @@ func TestNothingInFlightIsLetGo(t *testing.T) {
 	require.ErrorIs(t, p.a.Close(), nixl.ErrBusy)
 	require.Zero(t, p.s.count("release")+p.s.count("deregister")+p.s.count("invalidate")+p.s.count("destroy agent"))
 
-	poller := nixl.NewPoller(p.a, clock.Wall())
-	ended := make(chan error, 1)
-	poller.Retire(x, []nixl.Registration{p.regA}, func(err error) { ended <- err })
-	require.NoError(t, poller.Wait(context.Background()))
-	require.NoError(t, <-ended)
+	require.NoError(t, wait(t, p.a, x))
+	require.NoError(t, x.Close())
+	require.NoError(t, p.regA.Close())
 	require.True(t, bytes.Equal(p.bufA.Data, p.bufB.Data))
 	require.Equal(t, 1, p.s.count("deregister"))
 	for i := range p.bufA.Data {
@@ -526,26 +524,4 @@ func TestRecoverUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-}
-
-// One poller for thousands of requests.
-func TestPollerOfThousands(t *testing.T) {
-	const n, each = 2000, 4096
-	p := newPair(t, n*each, Config{})
-	pattern(p.bufB.Data, 4)
-	poller := nixl.NewPoller(p.a, clock.Wall())
-	errs := make(chan error, n)
-	for i := range uint64(n) {
-		x := p.transfer(t, p.spec(nixl.Read, i*each, each))
-		require.NoError(t, x.Post())
-		poller.Retire(x, nil, func(err error) { errs <- err })
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	require.NoError(t, poller.Wait(ctx))
-	for range n {
-		require.NoError(t, <-errs)
-	}
-	require.True(t, bytes.Equal(p.bufA.Data, p.bufB.Data))
-	require.Equal(t, n, p.s.count("release"))
 }

@@ -110,22 +110,30 @@ func testCancelAmongOthers(r *rig) {
 	require.NoError(r, r.regA.Close())
 }
 
+// Somebody polls the transfer while another cancels it.
 func testCancelPolled(r *rig) {
 	r.connect()
-	p := nixl.NewPoller(r.A, r.Clock)
 	s := r.spec(nixl.Read, 0, Size)
 	s.Notification = []byte("never")
 	t := r.transfer(s)
 	require.NoError(r, t.Post())
 	t.Cancel()
-	var got error
-	p.Retire(t, []nixl.Registration{r.regA}, func(err error) { got = err })
-	require.NoError(r, p.Wait(context.Background()))
-	r.canceled(got)
+	ended := make(chan error, 1)
+	r.poll(t, func(err error) { ended <- err })
+	over := clock.Func("end of the transfer", func() bool { return len(ended) > 0 })
+	require.NoError(r, r.Clock.WaitUntil(context.Background(), over, r.Clock.Now()+patience))
+	r.canceled(<-ended)
+	require.NoError(r, t.Close())
 	r.refused(t.Post(), nixl.ErrClosed)
+	require.NoError(r, r.regA.Close())
 	_, err := r.A.NewTransfer(s)
-	r.refused(err, nixl.ErrNotRegistered) // Retire could close it
+	r.refused(err, nixl.ErrNotRegistered)
 	r.silence(r.B)
+}
+
+// poll polls a transfer to its end on a goroutine of its own.
+func (r *rig) poll(t nixl.Transfer, done func(error)) {
+	r.Clock.Go("poll", func() { done(nixl.Wait(context.Background(), r.Clock, r.A, t, clock.Never)) })
 }
 
 // Cancels from another goroutine at any moment of a transfer: the end is one of
@@ -137,7 +145,6 @@ func testCancelRaces(r *rig) {
 		rounds = 100 // the other process is slower
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	p := nixl.NewPoller(r.A, r.Clock)
 	took := 200 * time.Microsecond // a guess, that adapts
 	type end struct {
 		err error
@@ -154,7 +161,7 @@ func testCancelRaces(r *rig) {
 		began := r.Clock.Now()
 		require.NoError(r, t.Post())
 		ended := make(chan end, 1)
-		p.Watch(t, func(err error) { ended <- end{err, r.Clock.Now()} })
+		r.poll(t, func(err error) { ended <- end{err, r.Clock.Now()} })
 		if late > took/8 {
 			require.NoError(r, r.Clock.Sleep(context.Background(), late))
 		}

@@ -90,7 +90,7 @@ var behaviours = map[string]func(*rig){
 	"cancel in flight":                             testCancelInFlight,
 	"cancel after the end":                         testCancelAfterTheEnd,
 	"cancel of one among others":                   testCancelAmongOthers,
-	"cancel while a poller has the transfer":       testCancelPolled,
+	"cancel while the transfer is polled":          testCancelPolled,
 	"cancel races the end":                         testCancelRaces,
 	"disconnect: first news, then silence":         testDisconnect,
 	"disconnect: the way back":                     testReconnect,

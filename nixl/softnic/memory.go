@@ -46,9 +46,8 @@ func owns(m Memory, addr, n uint64) bool {
 // HostMemory is memory of the process, such as the DRAM of a remote agent. It
 // is freed by the collector.
 type HostMemory struct {
-	data  []byte
-	base  uint64
-	scale uint32
+	data []byte
+	base uint64
 }
 
 const pageSize = 4096
@@ -56,16 +55,13 @@ const pageSize = 4096
 // NewHostMemory returns size zero bytes, at least one, aligned to 4 KiB. Like
 // make it panics where no slice can be so long, and ends the process where the
 // machine lacks the memory.
-func NewHostMemory(size uint64) *HostMemory { return NewScaledHostMemory(size, 1) }
-
-// NewScaledHostMemory is NewHostMemory with a cost scale.
-func NewScaledHostMemory(size uint64, scale uint32) *HostMemory {
+func NewHostMemory(size uint64) *HostMemory {
 	size = max(size, 1)
 	raw := make([]byte, size+pageSize-1)
 	// The heap does not move, so the address holds as long as data does.
 	skip := -uint64(uintptr(unsafe.Pointer(&raw[0]))) % pageSize
 	data := raw[skip : skip+size : skip+size]
-	return &HostMemory{data: data, base: uint64(uintptr(unsafe.Pointer(&data[0]))), scale: max(scale, 1)}
+	return &HostMemory{data: data, base: uint64(uintptr(unsafe.Pointer(&data[0])))}
 }
 
 // Addr returns the address of the first byte, which is its real one.
@@ -105,8 +101,8 @@ func (h *HostMemory) outside(op string, addr uint64, n int) error {
 	return fmt.Errorf("%s %#x+%d: outside of host memory %#x+%d", op, addr, n, h.base, h.Len())
 }
 
-// Scale implements [Memory].
-func (h *HostMemory) Scale(uint64) uint32 { return h.scale }
+// Scale implements [Memory]: a byte costs what one byte costs.
+func (h *HostMemory) Scale(uint64) uint32 { return 1 }
 
 // Bandwidth implements [Memory]: host memory is not limited.
 func (h *HostMemory) Bandwidth() *vtime.Shared { return nil }
