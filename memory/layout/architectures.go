@@ -10,50 +10,70 @@ import (
 // architecture says how the layers of a class are read.
 type architecture struct {
 	layers func(*config) []Layer
-	nested bool // the language model's keys are under text_config
+	keys   where // of the language model
 }
+
+// where says where the language model's keys are.
+type where uint8
+
+const (
+	atTop  where = iota
+	nested       // under text_config
+	either       // there in newer files
+)
 
 // architectures reads the layers of each known architecture. Rules are those of
 // the model classes in vLLM 0.33, defaults of missing keys those of the
 // configuration classes in transformers 5.20.
 var architectures = map[string]architecture{
-	"LlamaForCausalLM":     {layers: (*config).llama},
-	"MistralForCausalLM":   {layers: (*config).llama},
-	"MixtralForCausalLM":   {layers: (*config).llama},
-	"MiniMaxM2ForCausalLM": {layers: (*config).minimax},
-	"Qwen2ForCausalLM":     {layers: (*config).qwen2},
-	"Qwen3ForCausalLM":     {layers: (*config).qwen3},
-	"Qwen3MoeForCausalLM":  {layers: (*config).qwen3},
+	"LlamaForCausalLM":                   {layers: (*config).llama},
+	"MistralForCausalLM":                 {layers: (*config).llama},
+	"MixtralForCausalLM":                 {layers: (*config).llama},
+	"Mistral3ForConditionalGeneration":   {(*config).llama, nested},
+	"Phi3ForCausalLM":                    {layers: (*config).llama},
+	"GraniteForCausalLM":                 {layers: (*config).llama},
+	"GraniteMoeForCausalLM":              {layers: (*config).llama},
+	"Glm4MoeForCausalLM":                 {layers: (*config).llama},
+	"MiniMaxM2ForCausalLM":               {layers: (*config).minimax},
+	"Qwen2ForCausalLM":                   {layers: (*config).qwen2},
+	"Qwen2MoeForCausalLM":                {layers: (*config).qwen2},
+	"Qwen2VLForConditionalGeneration":    {(*config).qwen2, either},
+	"Qwen2_5_VLForConditionalGeneration": {(*config).qwen2, either},
+	"Qwen3ForCausalLM":                   {layers: (*config).qwen3},
+	"Qwen3MoeForCausalLM":                {layers: (*config).qwen3},
 
-	"Qwen3VLForConditionalGeneration":    {(*config).qwen3, true},
-	"Qwen3VLMoeForConditionalGeneration": {(*config).qwen3, true},
+	"Qwen3VLForConditionalGeneration":    {(*config).qwen3, nested},
+	"Qwen3VLMoeForConditionalGeneration": {(*config).qwen3, nested},
 
 	"GptOssForCausalLM":               {layers: (*config).gptOss},
 	"Gemma3ForCausalLM":               {layers: (*config).gemma3},
-	"Gemma3ForConditionalGeneration":  {(*config).gemma3, true},
+	"Gemma3ForConditionalGeneration":  {(*config).gemma3, nested},
 	"Gemma4ForCausalLM":               {layers: (*config).gemma4},
-	"Gemma4ForConditionalGeneration":  {(*config).gemma4, true},
+	"Gemma4ForConditionalGeneration":  {(*config).gemma4, nested},
 	"Llama4ForCausalLM":               {layers: (*config).llama4},
-	"Llama4ForConditionalGeneration":  {(*config).llama4, true},
+	"Llama4ForConditionalGeneration":  {(*config).llama4, nested},
 	"MiMoV2FlashForCausalLM":          {layers: (*config).mimo},
+	"MiMoV2ForCausalLM":               {layers: (*config).mimo},
 	"Step3p5ForCausalLM":              {layers: (*config).step},
-	"Step3p7ForConditionalGeneration": {(*config).step, true},
+	"Step3p7ForConditionalGeneration": {(*config).step, nested},
 
+	"DeepseekV2ForCausalLM":                   {layers: (*config).deepseek},
+	"Glm4MoeLiteForCausalLM":                  {layers: (*config).deepseek},
 	"DeepseekV3ForCausalLM":                   {layers: (*config).deepseek},
-	"KimiK25ForConditionalGeneration":         {(*config).deepseek, true},
+	"KimiK25ForConditionalGeneration":         {(*config).deepseek, nested},
 	"DeepseekV32ForCausalLM":                  {layers: (*config).deepseekSparse},
 	"GlmMoeDsaForCausalLM":                    {layers: (*config).deepseekSparse},
 	"DeepseekV4ForCausalLM":                   {layers: (*config).deepseekV4},
 	"MiniMaxM3SparseForCausalLM":              {layers: (*config).minimaxSparse},
-	"MiniMaxM3SparseForConditionalGeneration": {(*config).minimaxSparse, true},
+	"MiniMaxM3SparseForConditionalGeneration": {(*config).minimaxSparse, nested},
 
 	"Qwen3NextForCausalLM":               {layers: (*config).qwenNext},
 	"Qwen3_5ForCausalLM":                 {layers: (*config).qwen35},
 	"Qwen3_5MoeForCausalLM":              {layers: (*config).qwen35},
-	"Qwen3_5ForConditionalGeneration":    {(*config).qwen35, true},
-	"Qwen3_5MoeForConditionalGeneration": {(*config).qwen35, true},
+	"Qwen3_5ForConditionalGeneration":    {(*config).qwen35, nested},
+	"Qwen3_5MoeForConditionalGeneration": {(*config).qwen35, nested},
 	"KimiLinearForCausalLM":              {layers: (*config).kimi},
-	"KimiK3ForConditionalGeneration":     {(*config).kimi, true},
+	"KimiK3ForConditionalGeneration":     {(*config).kimi, nested},
 	"NemotronHForCausalLM":               {layers: (*config).nemotronH},
 	"FalconH1ForCausalLM":                {layers: (*config).falconH1},
 	"GraniteMoeHybridForCausalLM":        {layers: (*config).granite},
@@ -96,10 +116,10 @@ func (c *config) model(o *ConfigOptions) (*Model, error) {
 		return nil, *c.err
 	}
 	if !ok {
-		a = architecture{families[o.As], c.has("text_config")}
+		a = architecture{families[o.As], either}
 	}
 	in := c
-	if a.nested {
+	if a.keys == nested || a.keys == either && c.has("text_config") {
 		in = c.object("text_config")
 	}
 	m := &Model{Name: c.file, Architecture: names[0], DType: in.dtype(), KVDType: c.declaredKV(in)}

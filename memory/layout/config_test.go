@@ -136,6 +136,7 @@ func TestSpellings(t *testing.T) {
 		"windows by names":   {"mistral", `"num_hidden_layers": 2`, `"num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"]`, "FS"},
 		"no window":          {"mistral", `"sliding_window": 64`, `"sliding_window": null`, "FF"},
 		"numbers of Python":  {"nemotron", `"num_hidden_layers": 4`, `"time_step_limit": [0.0, Infinity], "a": -Infinity, "b": NaN, "c": "NaN \" Infinity"`, "RF"},
+		"either, at top":     {"qwen2", `Qwen2ForCausalLM`, `Qwen2_5_VLForConditionalGeneration`, "FF"},
 		"nested as published": {"gemma", `["Gemma3ForCausalLM"], "head_dim": 64, "num_key_value_heads": 2, "num_hidden_layers": 7, "sliding_window": 128`,
 			`["Gemma3ForConditionalGeneration"], "text_config": {"head_dim": 64, "num_key_value_heads": 2, "num_hidden_layers": 3, "sliding_window": 128, "sliding_window_pattern": 2}`, "SFS"},
 	} {
