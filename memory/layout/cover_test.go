@@ -105,8 +105,8 @@ func checkCover(t require.TestingT, a *Arena, c *Cover, g int, tokens TokenRange
 				set[o], rest[o] = true, false
 			})
 		}
-		require.Equal(t, runsOf(set), part.Bytes)
-		require.ElementsMatch(t, runsOf(rest), part.Rest)
+		require.True(t, slices.Equal(runsOf(set), part.Bytes), "%v, want %v", part.Bytes, runsOf(set))
+		require.True(t, slices.Equal(runsOf(rest), part.Rest), "%v, want %v", part.Rest, runsOf(rest))
 	}
 }
 
