@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -295,6 +296,77 @@ func TestStepsLongerThanALaunch(t *testing.T) {
 	for _, table := range tables {
 		require.NoError(t, table.Close())
 	}
+}
+
+// A step in memory of a million blocks and copies, and one of a table of 100,000
+// segments.
+func TestLongSteps(t *testing.T) {
+	n, segments := 1_000_000, uint64(100_000)
+	if raceDetector {
+		n, segments = 50_000, 10_000
+	}
+	r := newRig(t, max(4*uint64(n+2), 60*segments))
+	mem := make([]byte, r.size)
+	rand.NewChaCha8([32]byte{11}).Read(mem)
+	require.NoError(t, r.dev.Write(cuda.DevicePtr(r.arena), mem))
+	table := r.table(t, layout.Table{Blocks: n + 2, Segments: []layout.Segment{{Base: r.arena, Stride: 4, Page: 3}}}, 0)
+	var p Preparation
+	half := kv.Block(n / 2)
+	require.NoError(t, p.Zero(table, sequence(int(half))))
+	plainZero(table.Layout(), r.arena, mem, sequence(int(half)))
+	pairs := make([]Pair, half-1)
+	for i := range pairs {
+		pairs[i] = Pair{Dst: half + 1 + kv.Block(i), Src: kv.Block(n + 1)}
+	}
+	require.NoError(t, p.Copy(table, pairs))
+	plainCopy(table.Layout(), r.arena, mem, pairs)
+	require.Equal(t, 1, p.Levels())
+	text := make([]byte, StepBytes(n))
+	items, err := p.Encode(0, text)
+	require.NoError(t, err)
+	require.EqualValues(t, n-1, items)
+	at := r.upload(t, text)
+	r.run(t, func(b *cuda.Batch) error { return r.set.PrepareStepAt(b, r.stream, at, items) })
+	requireSame(t, mem, r.read(t, r.arena, r.size), "a million")
+
+	l := layout.Table{Blocks: 3}
+	for i := range segments {
+		l.Segments = append(l.Segments, layout.Segment{Base: r.arena + 60*i, Stride: 20, Page: 17})
+	}
+	many := r.table(t, l, 0)
+	p.Reset()
+	require.NoError(t, p.Zero(many, []kv.Block{1}))
+	require.NoError(t, p.Copy(many, []Pair{{2, 1}}))
+	require.Equal(t, 2, p.Levels())
+	r.run(t, func(b *cuda.Batch) error { return r.set.PrepareStep(b, r.stream, &p) })
+	plainZero(&l, r.arena, mem, []kv.Block{1, 2})
+	requireSame(t, mem, r.read(t, r.arena, r.size), "many segments")
+	require.NoError(t, many.Close())
+	require.NoError(t, table.Close())
+}
+
+// Blocks beyond 2^31 and 2^32 bytes from the first.
+func TestStepsBeyond32Bits(t *testing.T) {
+	const stride, page = 3<<30 + 48, 300
+	r := newRig(t, 9<<30)
+	l := layout.Table{Blocks: 3, RealNull: true, Segments: []layout.Segment{{Base: r.arena, Stride: stride, Page: page}}}
+	table := r.table(t, l, 0)
+	edge := bytes.Repeat([]byte{0xA5}, page+64)
+	row := make([]byte, page)
+	rand.NewChaCha8([32]byte{12}).Read(row)
+	rowAt := r.upload(t, row)
+	for b := range kv.Block(3) {
+		require.NoError(t, r.dev.Write(cuda.DevicePtr(l.Segments[0].Address(b)), edge))
+	}
+	var p Preparation
+	require.NoError(t, p.ResetState(table, []kv.Block{2}, rowAt))
+	require.NoError(t, p.Copy(table, []Pair{{1, 2}}))
+	require.NoError(t, p.Zero(table, []kv.Block{0}))
+	r.run(t, func(b *cuda.Batch) error { return r.set.PrepareStep(b, r.stream, &p) })
+	for b, want := range [][]byte{make([]byte, page), row, row} {
+		requireSame(t, append(slices.Clone(want), edge[page:]...), r.read(t, l.Segments[0].Address(kv.Block(b)), uint64(len(edge))), fmt.Sprintf("block %d", b))
+	}
+	require.NoError(t, table.Close())
 }
 
 // A graph holds launches for two levels. Each step writes what it needs into the

@@ -116,6 +116,9 @@ func LoadWithOptions(dev cuda.Device, o LoadOptions) (*Set, error) {
 	return s, nil
 }
 
+// Device returns the device that the kernels were loaded into.
+func (s *Set) Device() cuda.Device { return s.dev }
+
 // WithSMs returns the same kernels with another budget: their launches have thread
 // blocks for n SMs at most, or for all where n is 0 or less. See [Tuning]. Both are
 // closed by closing either.
