@@ -28,6 +28,10 @@ type Options struct {
 	Arena *layout.Arena
 	// Tables are the block tables that the gate keeps in device memory.
 	Tables TableOptions
+	// Tuning is how the kernels are launched on this device, as bench/tune finds it;
+	// nil: the defaults. See [kernels.ParseTuning]. A tuning of another device is
+	// refused.
+	Tuning *kernels.Tuning
 
 	// Mode is how zeroing and transfers are ordered. The zero Mode is
 	// [PerBlock]. A mode that is not gated promises nothing, and says so once
@@ -135,8 +139,11 @@ func New(reg *event.Registry, set *kernels.Set, o Options) (*Gate, error) {
 	if reg == nil || set == nil {
 		return nil, fmt.Errorf("loadgate: a gate needs a registry and kernels: %w", core.ErrInvalid)
 	}
-	if o.Plan != nil || o.Arena != nil || o.Memory != 0 || o.Tables != (TableOptions{}) {
-		return nil, fmt.Errorf("loadgate: new: Plan, Memory, Arena and Tables are for Open: %w", core.ErrInvalid)
+	if o.Plan != nil || o.Arena != nil || o.Memory != 0 || o.Tables != (TableOptions{}) || o.Tuning != nil {
+		return nil, fmt.Errorf("loadgate: new: Plan, Memory, Arena, Tables and Tuning are for Open: %w", core.ErrInvalid)
+	}
+	if set.Device() != reg.Device() {
+		return nil, fmt.Errorf("loadgate: new: the kernels are of another device than the registry: %w", core.ErrInvalid)
 	}
 	return newGate(reg, set, o)
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/faultdev"
 	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/event"
+	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
@@ -198,6 +200,8 @@ func TestOpenRefuses(t *testing.T) {
 		"an arena has a plan and memory": {Arena: &layout.Arena{Plan: plan, Base: 1, Blocks: 4}, Memory: 1},
 		"block 0 at 0x100":               {Arena: &layout.Arena{Plan: plan, Base: 0x100, Blocks: 4}},
 		"for 3 requests of 0 tokens":     {Plan: plan, Memory: plan.Size(4), Tables: loadgate.TableOptions{Requests: 3}},
+		"tuning was found on a NVIDIA H200 (compute capability 9.0, 132 SMs), this is a simulated sim": {Plan: plan, Memory: plan.Size(4), Tuning: &kernels.Tuning{
+			Version: kernels.TuningVersion, Device: kernels.TunedDevice{Name: "NVIDIA H200", Capability: [2]int{9, 0}, SMs: 132}}},
 	} {
 		_, err := loadgate.Open(dev, o)
 		require.ErrorContains(t, err, says)
@@ -205,6 +209,62 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	_, err = loadgate.Open(nil, loadgate.Options{})
 	require.ErrorIs(t, err, loadgate.ErrInvalid)
+}
+
+// A tuning shapes the gate's launches: here one thread block for all zeroing.
+func TestOpenTakesATuning(t *testing.T) {
+	tuning := kernels.DefaultTuning()
+	tuning.Tile, tuning.BlocksPerSM, tuning.SMs = 128, 1, 1
+	plan := hybrid(t, layout.Options{})
+	var grids [2]uint32
+	for i, tuning := range []*kernels.Tuning{nil, &tuning} {
+		machine, err := sim.New(sim.Options{})
+		require.NoError(t, err)
+		dev := &widest{Device: machine}
+		g, err := loadgate.Open(dev, loadgate.Options{Plan: plan, Memory: plan.Size(40), Tuning: tuning})
+		require.NoError(t, err)
+		dev.grid = 0 // what the warm-up launched
+		ts, err := g.Alloc([]loadgate.Want{{Group: 0, Blocks: 20}}, nil)
+		require.NoError(t, err)
+		require.NoError(t, g.Zero(loadgate.ZeroRequest{Tenancies: ts}))
+		_, err = g.Progress(0)
+		require.NoError(t, err)
+		grids[i] = dev.grid
+		require.NoError(t, g.Close(context.Background()))
+		require.NoError(t, machine.Close())
+	}
+	require.Greater(t, grids[0], uint32(1))
+	require.EqualValues(t, 1, grids[1])
+}
+
+// widest notes the widest grid that was launched.
+type widest struct {
+	cuda.Device
+	grid uint32
+}
+
+func (d *widest) Submit(b *cuda.Batch) error {
+	for _, c := range b.Commands() {
+		if c.Op == cuda.OpLaunch {
+			d.grid = max(d.grid, c.Grid[0])
+		}
+	}
+	return d.Device.Submit(b)
+}
+
+func TestNewRefusesKernelsOfAnotherDevice(t *testing.T) {
+	machine, err := sim.New(sim.Options{})
+	require.NoError(t, err)
+	defer machine.Close()
+	set, err := kernels.Load(machine)
+	require.NoError(t, err)
+	defer set.Close()
+	reg := event.NewRegistry(&widest{Device: machine})
+	_, err = loadgate.New(reg, set, loadgate.Options{})
+	require.ErrorContains(t, err, "the kernels are of another device than the registry")
+	_, err = loadgate.New(reg, set, loadgate.Options{Tuning: &kernels.Tuning{}})
+	require.ErrorContains(t, err, "Tuning are for Open")
+	require.NoError(t, reg.Close())
 }
 
 // The engine's own memory stays the engine's.

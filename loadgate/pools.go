@@ -117,7 +117,7 @@ func (g *Gate) addGroup(p *pool, id kv.PoolID, o GroupOptions) (core.Group, erro
 	if cg.Bytes, err = fillBytes(p.where, &o.Fill); err != nil {
 		return cg, err
 	}
-	table, err := kernels.NewTable(g.reg.Device(), o.Fill)
+	table, err := g.set.NewTable(o.Fill)
 	if err != nil {
 		return cg, err
 	}
