@@ -10,7 +10,9 @@
 // other's memory.
 // KVGATE_SOFT_SLOW of more than 1 stretches the simulated times by that factor.
 // With KVGATE_SOFT_PLAIN=1 fresh memory is not filled with garbage first, which
-// takes a while for large allocations.
+// takes a while for large allocations. With KVGATE_SOFT_FAIL=n a device dies of
+// CUDA_ERROR_LAUNCH_FAILED when n kernels, copies and fills have run on it, and with
+// KVGATE_SOFT_HANG=n it hangs then: calls don't return any more.
 package canonical
 
 import "C"
@@ -21,7 +23,9 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/clock/vtime"
+	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/cuda/softcuda"
 )
@@ -29,7 +33,7 @@ import (
 // The devices are there before anything of the importing program runs: other
 // packages call cuInit when they are initialised.
 func init() {
-	devices, slow, plain := 1, 0.0, false
+	devices, slow, plain, fail, hang := 1, 0.0, false, 0, 0
 	if err := setting("KVGATE_SOFT_DEVICES", func(v string) (err error) { devices, err = strconv.Atoi(v); return }); err != nil {
 		complain(err)
 		return
@@ -42,6 +46,14 @@ func init() {
 		complain(err)
 		return
 	}
+	if err := setting("KVGATE_SOFT_FAIL", func(v string) (err error) { fail, err = strconv.Atoi(v); return }); err != nil {
+		complain(err)
+		return
+	}
+	if err := setting("KVGATE_SOFT_HANG", func(v string) (err error) { hang, err = strconv.Atoi(v); return }); err != nil {
+		complain(err)
+		return
+	}
 	if slow != 0 && !(slow >= 1 && slow <= math.MaxFloat64) {
 		complain(fmt.Errorf("KVGATE_SOFT_SLOW=%g: it is at least 1, and finite", slow))
 		return
@@ -49,9 +61,30 @@ func init() {
 	// One world, so that the devices reach each other. It ends with the process.
 	world := vtime.NewReal(vtime.Options{}, max(slow, 1))
 	for range devices {
-		if _, err := softcuda.Add(sim.Options{World: world, Uninitialised: plain}); err != nil {
+		o := sim.Options{World: world, Uninitialised: plain}
+		ended := make(chan struct{}, 1)
+		if ran := 0; fail > 0 || hang > 0 {
+			o.Ran = func(sim.Ran) {
+				switch ran++; ran {
+				case fail:
+					ended <- struct{}{}
+				case hang:
+					select {} // with the machine locked
+				}
+			}
+		}
+		d, err := softcuda.Add(o)
+		if err != nil {
 			complain(err)
 			return
+		}
+		if fail > 0 {
+			clock.Wall().Go("the end of a device", func() {
+				<-ended
+				if err := d.Sim().Kill(cuda.ErrLaunchFailed, "KVGATE_SOFT_FAIL"); err != nil {
+					complain(err)
+				}
+			})
 		}
 	}
 }
