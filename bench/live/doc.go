@@ -2,7 +2,7 @@
 // there is one, once in each ordering mode, and says what each mode costs and
 // what it breaks.
 //
-//	go run ./bench/live [-nic auto|nixl|ipc|copy] [-for d] [-rounds n] [-mode names] [-json]
+//	go run ./bench/live [-nic auto|nixl|ipc|copy] [-for d] [-rounds n] [-mode names] [-json|-bench]
 //
 // The engine decodes: steps over the blocks of a batch of requests, launched one
 // ahead, with zeroing by package kernels, and prompts whose KV a transfer brings.

@@ -89,7 +89,7 @@ func (o options) live(ctx context.Context, dev cuda.Device, said, out, errs io.W
 	}
 	s := newSummary(o, cfg, info, m.NIC())
 	s.head(said)
-	failed := errors.Join(s.measure(ctx, m), m.Close())
+	failed := errors.Join(s.measure(ctx, m, out), m.Close())
 	busy = errors.Is(failed, nixl.ErrBusy)
 	if failed == nil {
 		failed = s.judge()
@@ -98,9 +98,12 @@ func (o options) live(ctx context.Context, dev cuda.Device, said, out, errs io.W
 		failed = oneLine(failed)
 		s.Failure = failed.Error()
 	}
-	if o.json {
+	switch {
+	case o.json:
 		err = s.writeJSON(out)
-	} else {
+	case o.bench:
+		err = s.lines(out)
+	default:
 		err = s.table(out)
 	}
 	if failed = errors.Join(failed, err); failed != nil {
@@ -114,14 +117,21 @@ func (o options) live(ctx context.Context, dev cuda.Device, said, out, errs io.W
 }
 
 // measure runs the rounds; those of the modes take turns.
-func (s *summary) measure(ctx context.Context, m *decode.Machine) error {
-	for range s.o.rounds {
+func (s *summary) measure(ctx context.Context, m *decode.Machine, out io.Writer) error {
+	for n := range s.o.rounds {
 		for i, mode := range s.o.modes {
 			r, err := m.Round(ctx, mode, s.o.time/durations(s.o.rounds))
 			if err != nil {
 				return fmt.Errorf("%v: %w", mode, err)
 			}
 			s.add(i, r)
+			if s.o.bench {
+				one := total([]decode.Round{r})
+				one.Mode = mode.String()
+				if err := s.line(out, &one, fmt.Sprintf("/round-%d", n+1)); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil

@@ -70,6 +70,20 @@ func live(args ...string) (status int, out, errs string) {
 	return status, o.String(), e.String()
 }
 
+// A mode's figures are there as soon as its round is over, and say what they are of.
+func TestBenchLines(t *testing.T) {
+	status, out, errs := live(append([]string{"-bench", "-nic", "copy", "-for", "200ms", "-rounds", "1", "-mode", "Ungated,PerBlock"}, little...)...)
+	require.Zero(t, status, errs)
+	for name, end := range map[string]string{"Ungated/round-1": "corrupted-blocks", "PerBlock/round-1": "\\t0 corrupted-blocks",
+		"Ungated": "simulated-overhead-%", "PerBlock": "\\t0 corrupted-blocks\\t\\S+ simulated-overhead-%"} {
+		require.Regexp(t, `(?m)^BenchmarkLive/`+name+`\t\d+\t[\d.e+]+ simulated-steps/s\t.*`+end+`$`, out)
+	}
+	require.Equal(t, 4, strings.Count(out, "BenchmarkLive/"), out)
+	status, _, errs = live("-bench", "-json")
+	require.Equal(t, 2, status)
+	require.Contains(t, errs, "-json and -bench: want one of them")
+}
+
 func needNIXL(t *testing.T) {
 	t.Helper()
 	if _, err := wheel.Open(); errors.Is(err, dl.ErrNoCgo) {

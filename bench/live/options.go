@@ -30,6 +30,8 @@ const usage = `usage: live [flags]
   -seed n       of the answers' lengths (1)
   -slow x       makes a simulated device x times as slow as its model (1)
   -json         results as JSON
+  -bench        each round's figures as a line of Go's benchmark format, when it is
+                over, and all rounds' at the end, instead of the table
 KVGATE_DRIVER is sim or nvidia where the device is not to be picked.
 `
 
@@ -40,6 +42,7 @@ type options struct {
 	modes  []loadgate.Mode
 	slow   float64
 	json   bool
+	bench  bool
 	given  decode.Config // 0: the device's default
 }
 
@@ -98,6 +101,7 @@ func parse(args []string) (options, error) {
 	f.Uint64Var(&o.given.Seed, "seed", 1, "")
 	f.Float64Var(&o.slow, "slow", 1, "")
 	f.BoolVar(&o.json, "json", false, "")
+	f.BoolVar(&o.bench, "bench", false, "")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -113,6 +117,8 @@ func parse(args []string) (options, error) {
 	switch {
 	case wrong != nil:
 		return o, wrong
+	case o.json && o.bench:
+		return o, fmt.Errorf("-json and -bench: want one of them")
 	case o.nic != nic.Auto && !slices.Contains(nic.Kinds, o.nic):
 		return o, fmt.Errorf("-nic %q: want auto, %s", o.nic, strings.Join(nic.Kinds, ", "))
 	case o.rounds < 1 || o.rounds > maxRounds:

@@ -58,3 +58,43 @@ func (s *summary) table(out io.Writer) error {
 	_, err := fmt.Fprintln(out, "\ncrossings: submits and polls")
 	return err
 }
+
+// line writes a mode's figures as a line of Go's benchmark format. Units of figures
+// of a simulated device say so.
+func (s *summary) line(out io.Writer, r *result, suffix string) error {
+	label := ""
+	if s.Device.Simulated {
+		label = "simulated-"
+	}
+	text := fmt.Sprintf("BenchmarkLive/%s%s\t%d", r.Mode, suffix, max(r.Steps, 1))
+	for _, m := range []struct {
+		value float64
+		unit  string
+	}{
+		{r.StepsPerS, label + "steps/s"}, {r.TokensPerS, label + "tokens/s"}, {r.StepP50, label + "step-p50-ms"},
+		{r.StepP99, label + "step-p99-ms"}, {r.HostBlocked, label + "host-blocked-ms"}, {r.HoldP50, label + "hold-p50-ms"},
+		{r.HoldP99, label + "hold-p99-ms"}, {r.LoadP50, label + "load-p50-ms"}, {r.LoadP99, label + "load-p99-ms"},
+		{float64(r.Loads), "loads"}, {float64(r.HeldLoads), "held-loads"}, {float64(r.Blocks), "blocks"},
+		{float64(r.CorruptedBlocks), "corrupted-blocks"},
+	} {
+		text += fmt.Sprintf("\t%.4g %s", m.value, m.unit)
+	}
+	if r.Overhead != nil {
+		text += fmt.Sprintf("\t%.4g %soverhead-%%", *r.Overhead, label)
+	}
+	_, err := fmt.Fprintln(out, text)
+	return err
+}
+
+// lines writes those of all rounds of each mode.
+func (s *summary) lines(out io.Writer) error {
+	s.finish()
+	for i := range s.Modes {
+		if s.Modes[i].Rounds > 0 {
+			if err := s.line(out, &s.Modes[i], ""); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
