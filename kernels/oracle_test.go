@@ -32,14 +32,18 @@ type segmentOracles struct {
 	}
 }
 
-// TestSegmentOracles runs our kernel on every segment table of the file and
-// compares the arena with what vLLM's kernel left. KVGATE_SEGMENT_ORACLES names
-// another file of the same form.
+// TestSegmentOracles runs our kernel on every segment table of these files and
+// compares the arena with what vLLM's kernel left.
 func TestSegmentOracles(t *testing.T) {
-	path := os.Getenv("KVGATE_SEGMENT_ORACLES")
-	if path == "" {
-		path = filepath.Join(testutil.Root(t), "memory", "layout", "testdata", "segment-oracles.json")
+	paths, err := filepath.Glob("../memory/layout/testdata/segment-*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) { testSegmentOracles(t, path) })
 	}
+}
+
+func testSegmentOracles(t *testing.T, path string) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	text, err = testutil.Expand(text)
