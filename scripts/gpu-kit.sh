@@ -4,15 +4,35 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kit=.gpu-kit
+max_bytes=60000000
+# Debian 12's, older than what Ubuntu 24.04 and RHEL 10 have.
+max_glibc=2.36
+
+# Every program has to start on another machine: linked with glibc's own libraries
+# and nothing else, of a version that is old enough.
+portable() {
+	local needs bad
+	needs=$(readelf -dW "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+	bad=$(grep -vE '^(libc|libpthread|libdl|libresolv|libm)\.so\.[0-9]+$|^ld-linux-' <<<"$needs" || true)
+	if [ -n "$bad" ]; then
+		echo "gpu-kit: $1 is linked with" $bad", which another machine need not have" >&2
+		return 1
+	fi
+	needs=$( (readelf -VW "$1" | grep -oE 'GLIBC_[0-9.]+' | cut -d_ -f2; echo "$max_glibc") | sort -V | tail -1)
+	if [ "$needs" != "$max_glibc" ]; then
+		echo "gpu-kit: $1 needs glibc $needs, may need $max_glibc" >&2
+		return 1
+	fi
+}
 
 build() {
-	if ! command -v "${CC:-gcc}" >/dev/null; then
-		echo "gpu-kit: needs a C compiler (apt-get install gcc)" >&2
+	if ! command -v "${CC:-gcc}" >/dev/null || ! command -v readelf >/dev/null; then
+		echo "gpu-kit: needs a C compiler and readelf (apt-get install gcc binutils)" >&2
 		return 1
 	fi
 	# Results of earlier runs stay.
-	rm -rf "$kit/bin" "$kit/manifest.json" "$kit/segment-oracles.json"
-	mkdir -p "$kit/bin"
+	rm -rf "$kit"/{bin,kernels,memory,run.sh,README.txt,SHA256SUMS}
+	mkdir -p "$kit/bin" "$kit/kernels" "$kit/memory/layout/testdata"
 	export CGO_ENABLED=1
 	local flags=(-trimpath -ldflags '-s -w') revision=unknown modified=true
 	if revision=$(git rev-parse HEAD 2>/dev/null); then
@@ -21,51 +41,30 @@ build() {
 	go build -trimpath -ldflags "-s -w -X main.revision=${revision:-unknown} -X main.modified=$modified" -o "$kit/bin/" ./bench/kit
 	go build "${flags[@]}" -o "$kit/bin/" ./bench/live
 	local package
-	for package in cuda/driver kernels loadgate; do
+	for package in cuda/driver kernels loadgate bench/live/standin; do
 		go test -c "${flags[@]}" -o "$kit/bin/${package##*/}.test" "./$package"
 	done
 	cp bench/kit/run.sh bench/kit/README.txt "$kit/"
-	# What another engine's kernel leaves.
-	cp memory/layout/testdata/segment-oracles.json "$kit/"
-	"$kit/bin/kit" pack "$kit"
-	echo "gpu-kit: $kit, $(du -sh --apparent-size --exclude='result-*' "$kit" | cut -f1)" >&2
-}
-
-# Runs the kit as on another machine: with nothing of this one's environment, no
-# Go on the path, from another folder; and over the simulator as libcuda.so.1.
-rehearse() {
-	local out soft=$PWD/.cache/softcuda
-	out=$(mktemp -d)
-	trap 'rm -rf "$out"' RETURN
-	cp -r "$kit/bin" "$kit/run.sh" "$kit"/*.json "$kit/README.txt" "$out/"
-	local clean=(env -i PATH=/usr/bin:/bin "HOME=$out")
-	if "${clean[@]}" sh -c 'command -v go'; then
-		echo "kit-rehearsal: go is on the clean path" >&2
+	# What tests of the kernels read; they run in this folder.
+	cp -r kernels/*.cu kernels/*.cuh kernels/*.ptx kernels/testdata "$kit/kernels/"
+	cp memory/layout/testdata/segment-*.json "$kit/memory/layout/testdata/"
+	local program size
+	for program in "$kit"/bin/*; do
+		portable "$program"
+	done
+	(cd "$kit" && find bin kernels memory run.sh README.txt -type f -print0 | sort -z | xargs -0 sha256sum >SHA256SUMS)
+	size=$(cd "$kit" && du -cb bin kernels memory run.sh README.txt SHA256SUMS | tail -1 | cut -f1)
+	if [ "$size" -gt "$max_bytes" ]; then
+		echo "gpu-kit: $size bytes, may be $max_bytes" >&2
 		return 1
 	fi
-	# Without a driver it says so at once.
-	local status=0
-	"${clean[@]}" KVGATE_DRIVER=sim "$out/run.sh" -out "$out/none" || status=$?
-	if [ $status != 3 ] || ! grep -q 'no usable driver' "$out/none/report.txt"; then
-		echo "kit-rehearsal: without a driver: exit status $status, want 3 and the reason" >&2
-		return 1
-	fi
-	status=0
-	"${clean[@]}" "LD_LIBRARY_PATH=$soft" "$out/run.sh" -simulated -out "$out/soft" || status=$?
-	if [ $status != 0 ]; then
-		cat "$out/soft/report.txt" >&2
-		return $status
-	fi
-	grep -q 'SIMULATED DEVICE' "$out/soft/report.txt"
-	"$out/bin/kit" check -simulated "$out/soft/report.json" >&2
-	mkdir -p .cache/kit-rehearsal
-	cp "$out/soft/"* .cache/kit-rehearsal/
+	echo "gpu-kit: $kit, $((size / 1000000)) MB" >&2
 }
 
 case "${1:-}" in
-build | rehearse) "$1" ;;
+build) build ;;
 *)
-	echo "usage: scripts/gpu-kit.sh build|rehearse" >&2
+	echo "usage: scripts/gpu-kit.sh build" >&2
 	exit 2
 	;;
 esac

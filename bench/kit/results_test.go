@@ -6,21 +6,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/kvgate/kvgate/bench/kit/internal/report"
 )
 
 // kept says what keeps a report out of bench/results.
-func kept(r *report.Report) string {
+func kept(r *Report) string {
 	switch {
 	case r.Simulated || r.Device == nil || r.Device.Simulated:
 		return "it is not of hardware"
 	case r.Kit.Modified || r.Kit.Revision == "unknown":
 		return "it is not of a commit"
 	}
+	if r.Chosen {
+		return "not all parts are in it"
+	}
 	// Later kits have more parts than this one had.
 	for _, name := range []string{kitPart, probePart} {
-		if r.Part(name) == nil {
+		if r.part(name) == nil {
 			return "part " + name + " is not in it"
 		}
 	}
@@ -37,19 +38,22 @@ func TestResults(t *testing.T) {
 			continue
 		}
 		require.FileExists(t, filepath.Join(dir, "report.txt"))
+		require.FileExists(t, filepath.Join(dir, "parts.tar.gz"))
 		text, err := os.ReadFile(filepath.Join(dir, "report.json"))
 		require.NoError(t, err)
-		r, err := report.Read(text)
+		r, err := readReport(text)
 		require.NoError(t, err, dir)
 		require.Empty(t, kept(r), dir)
 	}
 }
 
 func TestKept(t *testing.T) {
-	r := &report.Report{Device: &report.Device{}, Kit: report.Build{Revision: "abc"}}
+	r := &Report{Device: &Device{}, Kit: Build{Revision: "abc"}}
 	require.Equal(t, "part kit is not in it", kept(r))
-	r.Parts = []report.Part{{Name: kitPart}, {Name: probePart}}
+	r.Parts = []Part{{Name: kitPart}, {Name: probePart}}
 	require.Empty(t, kept(r))
+	r.Chosen = true
+	require.Equal(t, "not all parts are in it", kept(r))
 	r.Kit.Modified = true
 	require.Equal(t, "it is not of a commit", kept(r))
 	r.Simulated = true

@@ -2,289 +2,245 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"github.com/kvgate/kvgate/bench/kit/internal/measure"
-	"github.com/kvgate/kvgate/bench/kit/internal/pack"
-	"github.com/kvgate/kvgate/bench/kit/internal/proc"
-	"github.com/kvgate/kvgate/bench/kit/internal/report"
 	"github.com/kvgate/kvgate/clock"
-	"github.com/kvgate/kvgate/loadgate/core"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// The programs of a false kit. $2 is -json's file in those that take none else.
+// The programs of a false kit, shell scripts.
 var programs = map[string]string{
-	"found":      `echo "a device"; printf '{"device":{"name":"x","driver":"12.4","library":"l"}}' >$2`,
-	"simulated":  `printf '{"device":{"name":"x","simulated":true,"library":"l"}}' >$2`,
-	"missing":    `printf '{"reason":"library missing"}' >$2`,
-	"figures":    `echo table; printf '{"a":1}\n' >$2`,
-	"broken":     `printf '{"a":' >$2`,
-	"list":       `printf '[1]' >$2`,
-	"nothing":    `echo table`,
-	"huge":       `head -c 5000000 /dev/zero >$2`,
-	"exits":      `printf '{"a":1}\n' >$2; echo last words; exit 4`,
-	"crashes":    `kill -SEGV $$`,
-	"hangs":      `echo begun; sleep 1000 & wait`,
-	"passes":     `printf '\026=== RUN   TestA\n\026--- PASS: TestA (0.10s)\n\026=== RUN   TestB\n\026--- PASS: TestB (0.10s)\nPASS\n'`,
-	"fails":      `printf '\026=== RUN   TestA\n    a.go:1: wrong\n\026--- FAIL: TestA (0.10s)\n\026=== RUN   TestB\n\026--- PASS: TestB (0.00s)\nFAIL\n'; exit 1`,
-	"none":       `printf 'testing: warning: no tests to run\nPASS\n'`,
-	"stops":      `printf '\026=== RUN   TestA\n\026--- PASS: TestA (0.10s)\n\026=== RUN   TestB\n\026--- PASS: TestB (0.00s)\n\026=== RUN   TestC\n'`,
-	"panics":     `printf '\026=== RUN   TestA\npanic: oh\n\ngoroutine 1\n'; exit 2`,
-	"overruns":   `printf '\026=== RUN   TestA\npanic: test timed out after 57s\n\trunning tests:\n'; exit 2`,
-	"measures":   `printf 'BenchmarkX-2 \t 10 \t 52 ns/op\nPASS\n'`,
-	"lies":       `printf '\026=== RUN   TestA\n\026--- FAIL: TestA (0.10s)\n\026=== RUN   TestB\n\026--- PASS: TestB (0.00s)\nPASS\n'`,
-	"cheerful":   `printf '\026=== RUN   TestA\n\026--- PASS: TestA (0.10s)\n'`,
-	"prints":     `echo on stderr >&2; printf '{"args":"%s","slow":"%s"}' "$*" "$KVGATE_SOFT_SLOW"`,
-	"environ":    `env >$2.env; echo "$KVGATE_SEGMENT_ORACLES" ; printf '{"args":"%s"}' "$*" >$2`,
-	"unreadable": `mkdir $2`,
+	"found":     `printf '\026=== RUN   TestP\n    x.go:1: device: {"name":"x","library":"l"}\n\026--- PASS: TestP (0.10s)\nPASS\n'`,
+	"simulated": `printf '\026=== RUN   TestP\n    x.go:1: device: {"name":"x","library":"l","simulated":true}\n\026--- PASS: TestP (0.10s)\nPASS\n'`,
+	"missing":   `printf '\026=== RUN   TestP\n    x.go:1: \n      Error: \n   cuda/driver: no usable CUDA driver: gone\n\026--- FAIL: TestP (0.10s)\nFAIL\n'; exit 1`,
+	"exits":     `echo last words; exit 4`,
+	"crashes":   `kill -SEGV $$`,
+	"hangs":     `echo begun; sleep 1000 & wait`,
+	"passes":    `printf '\026=== RUN   TestA\n\026--- PASS: TestA (0.10s)\n\026=== RUN   TestB\n\026--- PASS: TestB (0.10s)\nPASS\n'`,
+	"fails":     `printf '\026=== RUN   TestA\n    a.go:1: wrong\n\026--- FAIL: TestA (0.10s)\n\026=== RUN   TestB\n\026--- PASS: TestB (0.00s)\nFAIL\n'; exit 1`,
+	"stops":     `printf '\026=== RUN   TestA\n\026--- PASS: TestA (0.10s)\n\026=== RUN   TestC\n'`,
+	"overruns":  `printf '\026=== RUN   TestA\npanic: test timed out after 57s\n\trunning tests:\n'; exit 2`,
+	"lies":      `printf '\026=== RUN   TestA\n\026--- FAIL: TestA (0.10s)\n\026=== RUN   TestB\n\026--- PASS: TestB (0.00s)\nPASS\n'`,
+	"cheerful":  `printf '\026=== RUN   TestA\n\026--- PASS: TestA (0.10s)\n'`,
+	"measures":  `printf 'BenchmarkX-2 \t 10 \t 52 ns/op\nPASS\n'`,
+	"loses":     `printf '\026=== RUN   BenchmarkX/a\nBenchmarkX/a-2 \t 10 \t 52 ns/op\n'; kill -SEGV $$`,
+	"prints":    `printf 'text\nBenchmarkY 1 2 s "%s" "%s"\nBenchmarkX 1 2 s\n' "$*" "$KVGATE_SOFT_SLOW"`,
+	"environ":   `env; pwd`,
 }
 
 // falseKit is a kit of those programs.
-func falseKit(t *testing.T, parts ...part) *kit {
+func falseKit(t *testing.T, probe string, parts ...part) *kit {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o777))
 	for name, text := range programs {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "bin", name), []byte("#!/bin/sh\n"+text+"\n"), 0o777))
 	}
-	m, err := pack.Make(dir)
-	require.NoError(t, err)
-	require.NoError(t, m.Write(dir))
 	var says strings.Builder
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(says.String())
 		}
 	})
-	return &kit{dir: dir, out: t.TempDir(), parts: parts, clk: clock.Wall(), says: &says, env: os.Environ(),
-		state: func() *report.GPUState { return &report.GPUState{Missing: "test"} }}
+	first := of(probe)
+	first.name = probePart
+	return &kit{dir: dir, out: t.TempDir(), parts: append([]part{first}, parts...), clk: clock.Wall(), says: &says, env: os.Environ()}
 }
 
-func figuresOf(program string) part {
-	return part{name: program, kind: figures, program: program, limit: time.Minute}
+func of(program string) part {
+	return part{name: program, program: program, limit: time.Minute, least: 1}
 }
 
-func testsOf(program string) part {
-	return part{name: program, kind: tests, program: program, limit: time.Minute, least: 1}
-}
+func (p part) with(change func(p *part)) part { change(&p); return p }
 
-func probeOf(program string) part {
-	p := figuresOf(program)
-	p.name = probePart
-	return p
+func (k *kit) must(t *testing.T, ctx context.Context) *Report {
+	r, err := k.run(ctx)
+	require.NoError(t, err)
+	return r
 }
 
 func TestPartsOfEachFate(t *testing.T) {
-	short := testsOf("hangs")
-	short.limit = 500 * time.Millisecond
-	bench := testsOf("measures")
-	bench.kind, bench.clocks, bench.least = benchmarks, true, 0
-	noBench := testsOf("passes")
-	noBench.name, noBench.kind = "no benchmark", benchmarks
-	gone := testsOf("gone")
-	few := testsOf("passes")
-	few.name, few.least = "too few", 3
-	k := falseKit(t, probeOf("found"), figuresOf("figures"), figuresOf("broken"), figuresOf("list"), figuresOf("nothing"),
-		figuresOf("huge"), figuresOf("unreadable"), figuresOf("exits"), figuresOf("crashes"), testsOf("passes"), testsOf("fails"),
-		testsOf("none"), testsOf("stops"), testsOf("panics"), testsOf("overruns"), testsOf("lies"), testsOf("cheerful"),
-		few, short, bench, noBench, gone, part{name: "last", kind: tests, program: "passes", limit: time.Minute, least: 2})
-	r := k.run(context.Background())
-	require.Equal(t, report.Failed, r.Verdict)
-	require.Equal(t, 1, r.Verdict.ExitCode())
+	rows := func(p *part) { p.least, p.rows = 0, 1 }
+	plain := func(p *part) { p.least, p.plain = 0, true }
+	k := falseKit(t, "found", of("passes"), of("fails"), of("stops"), of("overruns"), of("lies"), of("cheerful"), of("crashes"),
+		of("passes").with(func(p *part) { p.name, p.least = "too few", 3 }),
+		of("hangs").with(func(p *part) { p.limit = 500 * time.Millisecond }),
+		of("measures").with(rows), of("loses").with(rows),
+		of("passes").with(func(p *part) { p.name, p.rows = "no figures", 1 }),
+		of("prints").with(plain), of("exits").with(plain), of("gone"),
+		of("passes").with(func(p *part) { p.name, p.least = "last", 2 }))
+	r := k.must(t, t.Context())
+	require.Equal(t, "failed", r.Verdict)
+	require.Equal(t, 1, r.exitCode())
 	require.Equal(t, "x", r.Device.Name)
-	require.Len(t, r.Parts, 1+len(k.parts), "each part is there")
-	for _, want := range []struct {
-		name   string
-		status report.Status
-		reason string
-	}{
-		{kitPart, report.PartPassed, ""},
-		{probePart, report.PartPassed, ""},
-		{"figures", report.PartPassed, ""},
-		{"broken", report.PartFailed, "its figures are broken: unexpected end of JSON input"},
-		{"list", report.PartFailed, "its figures are broken: "},
-		{"nothing", report.PartFailed, "it wrote no figures"},
-		{"huge", report.PartFailed, "its figures are no file of at most 4194304 bytes"},
-		{"unreadable", report.PartFailed, "its figures are no file of at most 4194304 bytes"},
-		{"exits", report.PartFailed, "exit status 4"},
-		{"crashes", report.PartFailed, "signal: segmentation fault"},
-		{"passes", report.PartPassed, ""},
-		{"fails", report.PartFailed, "exit status 1; 1 tests failed"},
-		{"none", report.PartFailed, "0 tests passed, at least 1 have to"},
-		{"stops", report.PartFailed, "1 tests did not end; it did not come to its end"},
-		{"panics", report.PartFailed, "exit status 2; panic: oh; 1 tests did not end; 0 tests passed, at least 1 have to"},
-		{"overruns", report.PartTimedOut, "exit status 2; panic: test timed out after 57s; 1 tests did not end"},
-		{"lies", report.PartFailed, "1 tests failed"},
-		{"cheerful", report.PartFailed, "it did not come to its end"},
-		{"too few", report.PartFailed, "2 tests passed, at least 3 have to"},
-		{"hangs", report.PartTimedOut, "killed after 500ms, its limit; 0 tests passed"},
-		{"measures", report.PartPassed, ""},
-		{"no benchmark", report.PartFailed, "no benchmark ran"},
-		{"gone", report.PartNotRun, "no such file"},
-		{"last", report.PartPassed, ""},
+	for _, want := range []struct{ name, status, reason string }{
+		{probePart, passed, ""},
+		{"passes", passed, ""},
+		{"fails", failed, "exit status 1; 1 tests failed"},
+		{"stops", failed, "1 tests did not end; it did not come to its end"},
+		{"overruns", late, "exit status 2; panic: test timed out after 57s; 1 tests did not end"},
+		{"lies", failed, "1 tests failed"},
+		{"cheerful", failed, "it did not come to its end"},
+		{"crashes", failed, "signal: segmentation fault"},
+		{"too few", failed, "2 tests passed, at least 3 have to"},
+		{"hangs", late, "killed after 500ms, its limit; 0 tests passed"},
+		{"measures", passed, ""},
+		{"loses", failed, "signal: segmentation fault"},
+		{"no figures", failed, "0 figures, at least 1 there have to be"},
+		{"prints", passed, ""},
+		{"exits", failed, "exit status 4"},
+		{"gone", notRun, "no such file"},
+		{"last", passed, ""},
 	} {
-		p := r.Part(want.name)
+		p := r.part(want.name)
 		require.NotNil(t, p, want.name)
 		require.Equal(t, want.status, p.Status, "%s: %s", want.name, p.Reason)
 		require.Contains(t, p.Reason, want.reason, want.name)
 		require.Equal(t, want.reason == "", p.Reason == "", want.name)
 	}
-	require.JSONEq(t, `{"a":1}`, string(r.Part("figures").Data))
-	require.JSONEq(t, `{"a":1}`, string(r.Part("exits").Data), "what it found before it failed is kept")
-	require.Equal(t, "table\n", r.Part("figures").Text)
-	require.Equal(t, "last words\n", r.Part("exits").Tail)
-	require.Equal(t, "begun\n", r.Part("hangs").Tail[:6])
-	require.Equal(t, "a.go:1: wrong", r.Part("fails").Tests.Failed[0].Output)
-	require.Equal(t, "test", r.Part("measures").Before.Missing)
-	require.Nil(t, r.Part("passes").Before)
+	require.Equal(t, []Row{{Name: "BenchmarkX/a", Metrics: map[string]float64{"ns/op": 52}}}, r.part("loses").Rows, "what it found before it failed is kept")
+	require.Equal(t, []Row{{Name: "BenchmarkX", Metrics: map[string]float64{"s": 2}}}, r.part("prints").Rows)
+	require.Equal(t, "last words\n", r.part("exits").Text)
+	require.Equal(t, "a.go:1: wrong", r.part("fails").Failed[0].Output)
 
 	// In both forms, and back.
-	require.NoError(t, write(r, k.out))
 	text, err := os.ReadFile(filepath.Join(k.out, "report.json"))
 	require.NoError(t, err)
-	back, err := report.Read(text)
+	back, err := readReport(text)
 	require.NoError(t, err)
 	require.Equal(t, r.Verdict, back.Verdict)
-	require.Len(t, back.Parts, len(r.Parts))
+	require.Len(t, back.Parts, len(k.parts))
+	require.Equal(t, r.part("measures").Rows, back.part("measures").Rows)
 	text, err = os.ReadFile(filepath.Join(k.out, "report.txt"))
 	require.NoError(t, err)
 	require.Contains(t, string(text), "kvgate GPU kit: FAILED\n")
 	for _, p := range r.Parts {
 		require.Contains(t, string(text), fmt.Sprintf("\n== %s: %s", p.Name, p.Status))
+		if p.Status != notRun {
+			require.Contains(t, packed(t, k.out), p.Name+".log")
+		}
 	}
 	require.NotContains(t, string(text), "SIMULATED")
+	require.NoDirExists(t, k.logs, "all of it is in the archive")
+	require.Contains(t, r.Notes[0], "the context was not held: ")
 }
 
-func TestAllPass(t *testing.T) {
-	k := falseKit(t, probeOf("found"), testsOf("passes"), figuresOf("figures"))
-	r := k.run(context.Background())
-	require.Equal(t, report.Passed, r.Verdict, "%+v", r)
-	require.Zero(t, r.Verdict.ExitCode())
+// While a part runs there is a whole report that says so.
+func TestWrittenAsItGoes(t *testing.T) {
+	k := falseKit(t, "found", of("passes"), of("hangs"), of("measures"))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	k.clk.Go("interrupt", func() {
+		running := clock.Func("a part that runs", func() bool {
+			text, _ := os.ReadFile(filepath.Join(k.out, "report.txt"))
+			return strings.Contains(string(text), "\n== hangs: running\n") && strings.Contains(string(text), "\n== passes: passed\n") &&
+				strings.Contains(string(text), "kvgate GPU kit: RUNNING\n") && strings.Contains(string(text), "\n== measures: not run: the run ended before\n")
+		})
+		_ = k.clk.WaitUntil(ctx, running, k.clk.Now()+20*time.Second)
+		cancel(errors.New("stopped by a test"))
+	})
+	// Who waits for files is to look again.
+	over := false
+	k.clk.Go("look", func() {
+		for !over && ctx.Err() == nil {
+			_ = k.clk.Sleep(ctx, 20*time.Millisecond)
+			k.clk.Notify()
+		}
+	})
+	start := k.clk.Now()
+	r := k.must(t, ctx)
+	require.Less(t, k.clk.Now()-start, 19*time.Second, "the report was not there meanwhile")
+	require.Equal(t, failed, r.part("hangs").Status)
+	require.Contains(t, r.part("hangs").Reason, "stopped by a test")
+	require.Equal(t, notRun, r.part("measures").Status)
+	require.Equal(t, "interrupted", r.part("measures").Reason)
 }
 
 func TestNoDriver(t *testing.T) {
-	slow := probeOf("hangs")
-	slow.limit = 300 * time.Millisecond
-	for name, c := range map[string]struct {
-		probe  part
-		reason string
-	}{
-		"missing":      {probeOf("missing"), "no usable driver: library missing"},
-		"simulated":    {probeOf("simulated"), "no usable driver: l is a simulated device (-simulated takes it for a GPU)"},
-		"crashes":      {probeOf("crashes"), "the probe of the driver failed: signal: segmentation fault"},
-		"broken":       {probeOf("broken"), "the probe of the driver failed: its figures are broken: "},
-		"hangs":        {slow, "the probe of the driver timed out: killed after 300ms, its limit"},
-		"gone":         {probeOf("gone"), "the probe of the driver not run: "},
-		"exits":        {probeOf("exits"), "the probe of the driver failed: exit status 4"},
-		"says nothing": {probeOf("figures"), "the probe of the driver tells of no device"},
+	for probe, reason := range map[string]string{
+		"missing":   "no usable driver: cuda/driver: no usable CUDA driver: gone",
+		"simulated": "no usable driver: l is a simulated device (-simulated takes it for a GPU)",
+		"crashes":   "the probe of the driver failed: signal: segmentation fault",
+		"gone":      "the probe of the driver not run: ",
+		"passes":    "the probe tells of no device",
 	} {
-		t.Run(name, func(t *testing.T) {
-			k := falseKit(t, c.probe, testsOf("passes"), figuresOf("figures"))
-			r := k.run(context.Background())
-			require.Equal(t, report.NoDriver, r.Verdict)
-			require.Equal(t, 3, r.Verdict.ExitCode())
+		t.Run(probe, func(t *testing.T) {
+			k := falseKit(t, probe, of("passes").with(func(p *part) { p.name = "other" }))
+			r := k.must(t, t.Context())
+			require.Equal(t, "no driver", r.Verdict)
+			require.Equal(t, 3, r.exitCode())
 			require.Nil(t, r.Device)
-			require.NotEqual(t, report.PartPassed, r.Part(probePart).Status)
-			for _, p := range []string{"passes", "figures"} {
-				require.Equal(t, report.PartNotRun, r.Part(p).Status)
-				require.Contains(t, r.Part(p).Reason, c.reason)
-			}
-			require.Contains(t, k.says.(fmt.Stringer).String(), c.reason)
-			require.Contains(t, r.Text(), c.reason)
+			require.NotEqual(t, passed, r.part(probePart).Status)
+			require.Equal(t, notRun, r.part("other").Status)
+			require.Contains(t, r.part("other").Reason, reason)
+			require.Contains(t, k.says.(fmt.Stringer).String(), reason)
+			require.Contains(t, r.text(), reason)
 		})
 	}
 }
 
-func TestSimulatedSaysSo(t *testing.T) {
-	k := falseKit(t, probeOf("simulated"), testsOf("passes"))
+func TestBesideASimulatedDevice(t *testing.T) {
+	k := falseKit(t, "simulated", of("prints").with(func(p *part) {
+		p.plain, p.least, p.simulated, p.slow = true, 0, []string{"-short"}, 7
+	}))
 	k.simulated = true
-	r := k.run(context.Background())
-	require.Equal(t, report.Passed, r.Verdict)
+	r := k.must(t, t.Context())
+	require.Equal(t, "passed", r.Verdict)
 	require.True(t, r.Simulated)
-	require.Contains(t, r.Text(), "SIMULATED DEVICE")
-}
-
-func TestDamagedKit(t *testing.T) {
-	k := falseKit(t, probeOf("found"), testsOf("passes"))
-	require.NoError(t, os.WriteFile(filepath.Join(k.dir, "bin", "fails"), []byte("x"), 0o777))
-	r := k.run(context.Background())
-	require.Equal(t, report.Failed, r.Verdict)
-	require.Equal(t, "bin/fails is not as it was packed", r.Part(kitPart).Reason)
-	require.Equal(t, report.PartPassed, r.Part("passes").Status, "the rest runs")
-
-	require.NoError(t, os.Remove(filepath.Join(k.dir, pack.ManifestName)))
-	r = k.run(context.Background())
-	require.Contains(t, r.Part(kitPart).Reason, "manifest.json: no such file")
-	require.Equal(t, report.PartPassed, r.Part("passes").Status)
-}
-
-func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	k := falseKit(t, probeOf("found"), testsOf("hangs"), testsOf("passes"))
-	k.clk.Go("interrupt", func() {
-		_ = k.clk.Sleep(ctx, 700*time.Millisecond)
-		cancel(errors.New("interrupt"))
-	})
-	r := k.run(ctx)
-	require.Equal(t, report.Failed, r.Verdict)
-	require.Equal(t, report.PartFailed, r.Part("hangs").Status)
-	require.Contains(t, r.Part("hangs").Reason, "interrupt")
-	require.Equal(t, report.PartNotRun, r.Part("passes").Status)
-	require.Equal(t, "interrupted", r.Part("passes").Reason)
-}
-
-func TestOptionalFile(t *testing.T) {
-	p := figuresOf("environ")
-	p.optional = optional{"extra.json", "KVGATE_SEGMENT_ORACLES", "TestX"}
-	k := falseKit(t, probeOf("found"), p)
-	r := k.run(context.Background())
-	require.Equal(t, []string{"TestX is left out: this kit has no extra.json"}, r.Part("environ").Notes)
-	require.Contains(t, r.Text(), "TestX is left out")
-	k.manifest.Files["extra.json"] = pack.File{}
-	require.NoError(t, k.manifest.Write(k.dir))
-	r = k.run(context.Background())
-	require.Empty(t, r.Part("environ").Notes)
-	require.Equal(t, filepath.Join(k.dir, "extra.json")+"\n", r.Part("environ").Text)
-}
-
-func TestTogetherUnderEightMinutes(t *testing.T) {
-	// nvidia-smi is not asked again where it once took too long.
-	total, names := smiLimit+proc.Overtime, map[string]bool{kitPart: true}
-	for _, p := range parts {
-		require.False(t, names[p.name], "two parts are called %s", p.name)
-		names[p.name] = true
-		total += p.limit + proc.Overtime
-		if p.kind == tests {
-			require.Positive(t, p.least, p.name)
-		}
-		require.NotEmpty(t, p.what)
-		if p.clocks {
-			total += 2 * smiLimit
-		}
-	}
-	require.Less(t, total, 8*time.Minute, "even if each has to be killed")
-	require.Equal(t, probePart, parts[0].name)
+	require.Contains(t, r.text(), "SIMULATED DEVICE")
+	require.Contains(t, r.part("prints").Text, `"-short" "7"`)
+	require.Equal(t, float64(60*simulatedLimit), r.part("prints").Limit)
+	k.limits, k.out = 0.5, t.TempDir()
+	require.Equal(t, 30.0, k.must(t, t.Context()).part("prints").Limit)
 }
 
 func TestEnvironment(t *testing.T) {
-	require.Equal(t, []string{"PATH=/bin", "KVGATE_SOFT_SLOW=5", "KVGATE_NIXL_LIB=x", "CUDA_VISIBLE_DEVICES=1"},
-		cleanEnv([]string{"PATH=/bin", "KVGATE_DRIVER=sim", "KVGATE_SOFT_SLOW=5", "KVGATE_NIXL_LIB=x", "KVGATE_REQUIRE=1", "CUDA_VISIBLE_DEVICES=1"}))
+	require.Equal(t, append([]string{"A=1", "KVGATE_SOFT_SLOW=5", "KVGATE_NIXL_LIB=n"}, environment...),
+		cleanEnv([]string{"A=1", "KVGATE_SOFT_SLOW=5", "KVGATE_DRIVER=sim", "KVGATE_NIXL_LIB=n"}))
+	k := falseKit(t, "found", of("environ").with(func(p *part) { p.plain, p.least, p.dir = true, 0, "bin" }))
+	k.env = cleanEnv(k.env)
+	text := k.must(t, t.Context()).part("environ").Text
+	for _, e := range environment {
+		require.Contains(t, text, e+"\n")
+	}
+	require.Contains(t, text, filepath.Join(k.dir, "bin")+"\n")
+}
+
+// What comes first is there in five minutes, all of it in eight, even if each part is
+// killed.
+func TestTogetherInTime(t *testing.T) {
+	sum, live := time.Duration(0), time.Duration(0)
+	names := map[string]bool{}
+	for _, p := range parts {
+		require.False(t, names[p.name], "two parts are called %s", p.name)
+		names[p.name] = true
+		sum += p.limit + overtime
+		if p.name == "live" {
+			live = sum
+		}
+	}
+	require.Less(t, live, firstTime)
+	require.Less(t, sum, mostTime+30*time.Second, "the last part would get next to nothing")
+	require.Equal(t, []string{kitPart, probePart}, []string{parts[0].name, parts[1].name})
+	require.Equal(t, "conformance", parts[len(parts)-1].name, "what kills a context comes last")
+
+	// When the time is over the rest is not run.
+	k := falseKit(t, "found", of("hangs"), of("passes"))
+	k.limits = 0.005 // 2.3 s for all, 300 ms for each
+	r := k.must(t, t.Context())
+	require.Equal(t, late, r.part("hangs").Status)
+	require.Less(t, r.Seconds, 20.0)
 }
 
 func TestResultFolder(t *testing.T) {
 	dir := t.TempDir()
-	for i := range 2 {
+	for i := range 3 {
 		out, err := resultFolder(dir, "")
 		require.NoError(t, err)
 		require.Equal(t, filepath.Join(dir, fmt.Sprintf("result-%d", i+1)), out)
@@ -300,166 +256,86 @@ func TestResultFolder(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
-	dir := t.TempDir()
-	bad := filepath.Join(dir, "bad.json")
-	require.NoError(t, os.WriteFile(bad, []byte(`{"format":99}`), 0o666))
 	for _, c := range []struct {
 		args   []string
 		status int
 		says   string
 	}{
-		{[]string{"dance"}, 2, `no "dance"`},
-		{[]string{"-x"}, 2, "run: flag provided but not defined: -x"},
-		{[]string{"run", "more"}, 2, "run: 1 arguments, want 0"},
+		{[]string{"-x"}, 2, "flag provided but not defined: -x"},
+		{[]string{"dance"}, 2, `no part "dance": there are kit, probe, bandwidth, `},
+		{[]string{"-limits", "-1"}, 2, "-limits -1: want 0 to 100"},
 		{[]string{"-h"}, 0, ""},
-		{[]string{"check"}, 2, "check: 0 arguments, want 1"},
-		{[]string{"check", filepath.Join(dir, "none")}, 1, "no such file"},
-		{[]string{"check", bad}, 1, "format 99"},
-		{[]string{"pack", filepath.Join(dir, "none")}, 1, "no such file"},
-		{[]string{"probe", "-json", filepath.Join(dir, "no", "folder")}, 1, "no such file"},
 	} {
 		var out, errs strings.Builder
-		require.Equal(t, c.status, run(context.Background(), c.args, &out, &errs), c.args)
+		require.Equal(t, c.status, run(t.Context(), t.TempDir(), c.args, &out, &errs), c.args)
 		require.Contains(t, errs.String(), c.says)
 	}
-}
-
-// A report that lacks something is not passed.
-func TestCheck(t *testing.T) {
-	good := func() *report.Report {
-		r := &report.Report{Format: report.Format, Verdict: report.Passed, Started: date(), Seconds: 1,
-			Kit: report.Build{Revision: "x"}, Host: report.Host{CPUs: 1},
-			Device: &report.Device{Name: "x", Driver: "12.4", Bandwidth: 1}}
-		for _, name := range append([]string{kitPart}, partNames()...) {
-			r.Parts = append(r.Parts, report.Part{Name: name, Status: report.PartPassed, Data: goodData[name]})
-		}
-		return r
-	}
-	require.NoError(t, complete(good(), false))
-	require.ErrorContains(t, complete(good(), true), "simulated: false, want true")
-	for name, spoil := range map[string]func(*report.Report){
-		"verdict": func(r *report.Report) { r.Verdict = report.Failed },
-		"device":  func(r *report.Report) { r.Device.Bandwidth = 0 },
-		"part kernels failed: oh": func(r *report.Report) {
-			*r.Part("kernels") = report.Part{Name: "kernels", Status: report.PartFailed, Reason: "oh"}
-		},
-		"part kernels is not in i": func(r *report.Report) { r.Part("kernels").Name = "x" },
-	} {
-		r := good()
-		spoil(r)
-		require.ErrorContains(t, complete(r, false), name)
-	}
-}
-
-func partNames() (names []string) {
-	for _, p := range parts {
+	k, err := parse(t.TempDir(), []string{"live", "step"})
+	require.NoError(t, err)
+	require.True(t, k.chosen)
+	var names []string
+	for _, p := range k.parts {
 		names = append(names, p.name)
 	}
-	return names
+	require.Equal(t, []string{kitPart, probePart, "step", "live"}, names, "in their order")
+	k, err = parse(t.TempDir(), nil)
+	require.NoError(t, err)
+	require.Len(t, k.parts, len(parts))
 }
 
-// goodData is what measuring parts have to have found.
-var goodData = map[string]json.RawMessage{
-	bandwidthPart: encode(measure.Bandwidths{Rows: []measure.BandwidthRow{
-		bandwidthRow(measure.Kernels[0], &measure.Fill{Rate: 1}), bandwidthRow(measure.Kernels[1], nil), bandwidthRow(measure.Kernels[2], nil)}}),
-	wakePart: encode(goodWakes()),
-	stepPart: encode(goodSteps()),
-	livePart: encode(goodLive()),
+func TestHost(t *testing.T) {
+	h := host()
+	require.NotEmpty(t, h.Kernel)
+	require.Positive(t, h.CPUs)
+	require.Positive(t, h.MemoryMiB)
+	require.Equal(t, "b c", field("x\t: y\na \t: b c\na : d\n", "a"))
+	require.Empty(t, field("x: y", "a"))
+	_, err := readReport([]byte("{"))
+	require.ErrorContains(t, err, "report: ")
+	_, err = readReport([]byte(`{}`))
+	require.EqualError(t, err, "report: format 0, this program knows 2")
 }
 
-func encode(v any) json.RawMessage {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
+// A false nvidia-smi.
+func TestSampler(t *testing.T) {
+	line := func(sm, reasons string) string {
+		f := []string{sm, "2600", "40", "300.5", "P0", reasons}
+		return "echo '" + strings.Join(append(f, slices.Repeat([]string{"x"}, len(queries)-steady)...), ", ") + "'; "
 	}
-	return text
-}
-
-func bandwidthRow(kernel string, rows *measure.Fill) measure.BandwidthRow {
-	return measure.BandwidthRow{Kernel: kernel, Rate: 1, Peak: 0.5, Seconds: measure.Spread{N: 1}, Memset: measure.Fill{Rate: 1}, Rows: rows}
-}
-
-func goodWakes() (w measure.Wakes) {
-	for _, way := range measure.WakeWays {
-		w.Rows = append(w.Rows, measure.WakeRow{Way: way, Missing: "not here"},
-			measure.WakeRow{Way: way, Busy: true, Fence: &measure.Late{N: 1}, Post: &measure.Late{N: 1}})
-	}
-	return w
-}
-
-func goodSteps() (s measure.Steps) {
-	for _, what := range measure.StepRows {
-		s.Rows = append(s.Rows, measure.StepRow{What: what, Host: measure.Late{N: 1}, Crossings: 1})
-	}
-	return s
-}
-
-func goodLive() map[string]any {
-	var modes []map[string]any
-	for _, m := range core.Modes() {
-		modes = append(modes, map[string]any{"mode": m.String(), "gated": m.Gated(), "steps": 1, "blocks": 2, "loads": 3, "held_loads": 1})
-	}
-	return map[string]any{"device": map[string]any{"name": "x"}, "nic": map[string]any{"kind": "copy", "what": "an engine"}, "modes": modes}
-}
-
-// Figures that lack something are told apart from good ones.
-func TestCheckFigures(t *testing.T) {
-	spoilt := func(part string, data any) error {
-		r := &report.Report{}
-		for name, good := range goodData {
-			p := report.Part{Name: name, Data: good}
-			if name == part {
-				p.Data = encode(data)
+	clk := clock.Wall()
+	for _, c := range []struct{ name, script, says string }{
+		{"answers", line("1980", "0x0000000000000004") + line("1200", "0x0000000000000061") + line("1500", "0x0") + "sleep 1000",
+			"3 samples meanwhile: SM clock 1200 to 1980 MHz (median 1500), memory clock 2600 to 2600, P0, up to 40 C and 300 W; " +
+				"clocks low for: hardware thermal slowdown, idle, software power cap, software thermal slowdown"},
+		{"an old one", `case "$*" in *clocks_event_reasons*) echo 'Field "clocks_event_reasons.active" is not a valid field to query.'; exit 2;; esac; ` +
+			line("7", "0x0") + line("7", "0x0") + line("7", "0x0") + "sleep 1000", "3 samples meanwhile: SM clock 7 to 7 MHz"},
+		{"no device", "echo No devices were found; exit 6", "clocks unknown: nvidia-smi ended: exit status 6: No devices were found"},
+		{"silent", "sleep 1000", "clocks unknown: nvidia-smi has not answered"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte("#!/bin/sh\n"+c.script+"\n"), 0o777))
+			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+			s := startSampler(clk, os.Environ())
+			for range 500 { // until it has said what it says
+				s.mu.Lock()
+				enough := len(s.samples) == 3 || s.ended
+				s.mu.Unlock()
+				if enough || c.name == "silent" {
+					break
+				}
+				require.NoError(t, clk.Sleep(t.Context(), 20*time.Millisecond))
 			}
-			r.Parts = append(r.Parts, p)
-		}
-		return checkFigures(r)
+			require.Contains(t, s.take().String(), c.says)
+			if c.name == "answers" {
+				require.Equal(t, "x", s.steadyValues()["mig.mode.current"])
+				require.Contains(t, s.take().String(), "clocks unknown", "each sample counts once")
+			}
+			s.stop()
+		})
 	}
-	require.NoError(t, spoilt("", nil))
-	noRows := bandwidthRow(measure.Kernels[0], nil)
-	require.ErrorContains(t, spoilt(bandwidthPart, measure.Bandwidths{Simulated: true}), "part bandwidth: its figures say that the device is simulated: true")
-	require.ErrorContains(t, spoilt(bandwidthPart, measure.Bandwidths{}), "no figures of zero_blocks")
-	require.ErrorContains(t, spoilt(bandwidthPart, measure.Bandwidths{Rows: []measure.BandwidthRow{noRows,
-		bandwidthRow(measure.Kernels[1], nil), bandwidthRow(measure.Kernels[2], nil)}}), "fill of rows")
-	w := goodWakes()
-	w.Rows[1].Fence.N = 0
-	require.ErrorContains(t, spoilt(wakePart, w), "figures of poll, busy: true, are missing")
-	w.Rows = w.Rows[2:]
-	require.ErrorContains(t, spoilt(wakePart, w), "no figures of poll, busy: false")
-	s := goodSteps()
-	s.Rows[1].Host.N = 0
-	require.ErrorContains(t, spoilt(stepPart, s), "no figures of poll of 4 marks")
-	l := goodLive()
-	l["failure"] = "oh"
-	require.ErrorContains(t, spoilt(livePart, l), "failure: oh")
-	l["modes"].([]map[string]any)[1]["corrupted_blocks"] = 3
-	require.ErrorContains(t, spoilt(livePart, l), core.Modes()[1].String()+" corrupted 3 blocks")
-	l["modes"] = l["modes"].([]map[string]any)[2:]
-	require.ErrorContains(t, spoilt(livePart, l), "no figures of mode Ungated")
-}
-
-func TestLiveText(t *testing.T) {
-	text := liveText(goodData[livePart])
-	require.Contains(t, text, "NIC: copy: an engine\n")
-	require.Regexp(t, `PerBlock +0\.0 +- .* 1 of 3 .* 0 of 2`, text)
-	require.NotContains(t, text, "SIMULATED")
-	require.Contains(t, liveText([]byte(`{"device":{"name":"x","simulated":true},"failure":"oh"}`)), "SIMULATED: x")
-	require.Contains(t, liveText([]byte(`{"modes":1}`)), "not as they should be")
-}
-
-// What prints its figures has its standard output apart from its log.
-func TestPrinted(t *testing.T) {
-	print := part{name: "prints", kind: printed, program: "prints", limit: time.Minute, simulated: []string{"-short"}, slow: 7}
-	k := falseKit(t, probeOf("simulated"), print)
-	k.simulated = true
-	r := k.run(context.Background())
-	require.Equal(t, report.Passed, r.Verdict, "%+v", r.Parts)
-	require.JSONEq(t, `{"args":"-short","slow":"7"}`, string(r.Part("prints").Data))
-	require.Equal(t, "on stderr\n", r.Part("prints").Text)
-	require.Equal(t, float64(60*rehearsalLimit), r.Part("prints").Limit)
-
-	print.program = "nothing"
-	k = falseKit(t, probeOf("found"), print)
-	r = k.run(context.Background())
-	require.Contains(t, r.Part("prints").Reason, "its figures are broken: ")
+	t.Setenv("PATH", t.TempDir())
+	s := startSampler(clk, nil)
+	require.Contains(t, s.take().String(), "executable file not found")
+	s.stop()
 }

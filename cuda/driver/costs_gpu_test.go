@@ -19,6 +19,7 @@ func report(b *testing.B, d *driver.Device, what string, ns []int64) {
 	if d.Info().Simulated {
 		what = "simulated-" + what
 	}
+	b.ReportMetric(0, "ns/op") // of which most is none of these
 	if len(ns) == 0 {
 		return
 	}
@@ -27,7 +28,6 @@ func report(b *testing.B, d *driver.Device, what string, ns []int64) {
 	b.ReportMetric(us(len(ns)/2), what+"p50-us")
 	b.ReportMetric(us(len(ns)*99/100), what+"p99-us")
 	b.ReportMetric(us(len(ns)-1), what+"max-us")
-	b.ReportMetric(0, "ns/op") // of which most is none of these
 }
 
 // rounds is how often something is measured: a device that is none is slow.

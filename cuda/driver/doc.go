@@ -16,7 +16,7 @@
 // [Device.Watch]. How late a waiter then runs depends on Go's scheduler, which
 // takes tens of milliseconds where every P is busy; [Watched.Hook] does not.
 // BenchmarkWake in cuda/softcuda measures all ways over a device that is none,
-// the kit of bench/kit on a GPU.
+// BenchmarkWakeOnGPU on a GPU.
 //
 // Host functions are C: [Device.NewSignal] has one that counts, [Device.NewHostFunc]
 // takes one of the caller's. Waits that can be cancelled ask the driver again and

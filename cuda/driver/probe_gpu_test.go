@@ -77,8 +77,12 @@ func TestProbeOnGPU(t *testing.T) {
 			t.Logf("%sattribute %d, %s: %d", cudatest.Observed, n, name, v)
 		}
 	}
-	t.Logf("%sfirst open of a device: %v", cudatest.Observed, opened)
-	firstCalls(t, d)
+	label := cudatest.Observed
+	if i.Simulated {
+		label += "simulated: "
+	}
+	t.Logf("%sfirst open of a device: %v", label, opened)
+	firstCalls(t, d, label)
 }
 
 // idleKernel is a kernel that does nothing.
@@ -98,7 +102,7 @@ func launchIdle(b *cuda.Batch, s cuda.Stream, f cuda.Function) {
 
 // firstCalls does things twice and logs how long the host took until each was
 // over.
-func firstCalls(t *testing.T, d *driver.Device) {
+func firstCalls(t *testing.T, d *driver.Device, label string) {
 	clk := d.Clock()
 	s, err := d.NewStream(cuda.StreamOptions{})
 	require.NoError(t, err)
@@ -175,7 +179,7 @@ func firstCalls(t *testing.T, d *driver.Device) {
 			}
 			took[i] = clk.Now() - start
 		}
-		t.Logf("%sfirst %s: %v, the second %v", cudatest.Observed, c.what, took[0], took[1])
+		t.Logf("%sfirst %s: %v, the second %v", label, c.what, took[0], took[1])
 	}
 	require.NoError(t, d.Sync(t.Context()))
 }

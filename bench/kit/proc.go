@@ -1,12 +1,9 @@
-// Package proc runs a program of a kit within bounds of time and output, and
-// ends it with all that it started.
-package proc
+package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -17,37 +14,36 @@ import (
 	"github.com/kvgate/kvgate/clock"
 )
 
-// Command is a program to be run. It runs in a process group of its own,
+// command is a program to be run. It runs in a process group of its own,
 // without input, and all that it writes goes to Log.
-type Command struct {
+type command struct {
 	Path  string
 	Args  []string
 	Env   []string
 	Dir   string
 	Log   string        // the file; what is there is replaced
-	Out   string        // a file for what it writes to standard output, if that is not for the log
 	Limit time.Duration // how long it may run
 }
 
-// Ending says how a program came to its end.
-type Ending uint8
+// ending says how a program came to its end.
+type ending uint8
 
 const (
-	Exited      Ending = iota // on its own: see Exit
-	Signalled                 // a signal that was not ours: a crash
-	TimedOut                  // killed at its limit
-	Flooded                   // killed for writing more than MaxLog
-	Interrupted               // killed since the context was done
-	NotStarted
+	exited      ending = iota // on its own: see Exit
+	signalled                 // a signal that was not ours: a crash
+	timedOut                  // killed at its limit
+	flooded                   // killed for writing more than maxLog
+	interrupted               // killed since the context was done
+	notStarted
 )
 
-func (e Ending) String() string {
+func (e ending) String() string {
 	return [...]string{"exited", "signalled", "timed out", "flooded", "interrupted", "not started"}[e]
 }
 
-// Outcome is what became of a program.
-type Outcome struct {
-	Ending Ending
+// outcome is what became of a program.
+type outcome struct {
+	Ending ending
 	Exit   int // status of one that exited, else -1
 	Took   time.Duration
 	// Reason says in words what went wrong; empty after exit status 0 with
@@ -56,68 +52,60 @@ type Outcome struct {
 }
 
 // OK reports that the program exited with status 0, and left no process.
-func (o Outcome) OK() bool { return o.Reason == "" }
+func (o outcome) OK() bool { return o.Reason == "" }
 
 const (
-	// MaxLog is how much a program may write, in bytes.
-	MaxLog = 32 << 20
+	// maxLog is how much a program may write, in bytes.
+	maxLog = 32 << 20
 	// dumpTime is what a program gets after SIGQUIT, on which a Go program
 	// writes what its goroutines were at.
 	dumpTime = 2 * time.Second
 	// reapTime is how long a killed program is waited for. One that hangs in
 	// the kernel can not be killed, and is left.
 	reapTime = 3 * time.Second
-	// Overtime is the most that Run takes beyond a command's limit.
-	Overtime = dumpTime + reapTime + time.Second
+	// overtime is the most that execute takes beyond a command's limit.
+	overtime = dumpTime + reapTime + time.Second
 )
 
-// Run runs a program to its end and reports it. What the program started and
-// left in its process group is killed too, and counts as a fault. Run
-// returns at most [Overtime] after the limit.
-func Run(ctx context.Context, clk clock.Clock, c Command) Outcome {
+// execute runs a program to its end and reports it. What the program started and
+// left in its process group is killed too, and counts as a fault. It
+// returns at most [overtime] after the limit.
+func execute(ctx context.Context, clk clock.Clock, c command) outcome {
 	log, err := os.Create(c.Log)
 	if err != nil {
-		return Outcome{Ending: NotStarted, Exit: -1, Reason: err.Error()}
+		return outcome{Ending: notStarted, Exit: -1, Reason: err.Error()}
 	}
 	defer log.Close()
 	cmd := exec.Command(c.Path, c.Args...)
 	// A file, not a pipe: a process that survives can't keep us from the end.
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if c.Out != "" {
-		out, err := os.Create(c.Out)
-		if err != nil {
-			return Outcome{Ending: NotStarted, Exit: -1, Reason: err.Error()}
-		}
-		defer out.Close()
-		cmd.Stdout = out
-	}
 	start := clk.Now()
 	if err := cmd.Start(); err != nil {
-		return Outcome{Ending: NotStarted, Exit: -1, Reason: err.Error()}
+		return outcome{Ending: notStarted, Exit: -1, Reason: err.Error()}
 	}
-	r := &running{clk: clk, cmd: cmd, ended: make(chan error, 1)}
+	r := &process{clk: clk, cmd: cmd, ended: make(chan error, 1)}
 	clk.Go("wait for "+c.Path, func() {
 		r.ended <- cmd.Wait()
 		clk.Notify()
 	})
 	o := r.until(ctx, start+c.Limit)
 	o.Took = clk.Now() - start
-	if o.Ending == TimedOut {
+	if o.Ending == timedOut {
 		o.Reason = fmt.Sprintf("killed after %s, its limit%s", c.Limit, o.Reason)
 	}
 	return o
 }
 
-type running struct {
+type process struct {
 	clk   clock.Clock
 	cmd   *exec.Cmd
 	ended chan error
 }
 
 // until waits for the end, and brings it about where it has to.
-func (r *running) until(ctx context.Context, deadline time.Duration) Outcome {
-	flooded := false
+func (r *process) until(ctx context.Context, deadline time.Duration) outcome {
+	tooMuch := false
 	over := clock.Func("the end of "+r.cmd.Path, func() bool { return len(r.ended) > 0 })
 	for {
 		// The log grows without telling anybody.
@@ -125,25 +113,23 @@ func (r *running) until(ctx context.Context, deadline time.Duration) Outcome {
 		if err == nil {
 			return r.finished(<-r.ended)
 		}
-		for _, w := range []io.Writer{r.cmd.Stdout, r.cmd.Stderr} {
-			if i, err := w.(*os.File).Stat(); err == nil && i.Size() > MaxLog {
-				flooded = true
-			}
+		if i, err := r.cmd.Stdout.(*os.File).Stat(); err == nil && i.Size() > maxLog {
+			tooMuch = true
 		}
 		switch {
 		case ctx.Err() != nil:
-			return Outcome{Ending: Interrupted, Exit: -1, Reason: fmt.Sprintf("%v%s", context.Cause(ctx), r.kill())}
-		case flooded:
-			return Outcome{Ending: Flooded, Exit: -1, Reason: fmt.Sprintf("killed: wrote more than %d MiB%s", MaxLog>>20, r.kill())}
+			return outcome{Ending: interrupted, Exit: -1, Reason: fmt.Sprintf("%v%s", context.Cause(ctx), r.kill())}
+		case tooMuch:
+			return outcome{Ending: flooded, Exit: -1, Reason: fmt.Sprintf("killed: wrote more than %d MiB%s", maxLog>>20, r.kill())}
 		case r.clk.Now() >= deadline:
-			return Outcome{Ending: TimedOut, Exit: -1, Reason: r.kill()}
+			return outcome{Ending: timedOut, Exit: -1, Reason: r.kill()}
 		}
 	}
 }
 
 // finished looks at a program that has ended by itself.
-func (r *running) finished(err error) Outcome {
-	o := Outcome{Ending: Exited}
+func (r *process) finished(err error) outcome {
+	o := outcome{Ending: exited}
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -151,7 +137,7 @@ func (r *running) finished(err error) Outcome {
 		o.Exit = exit.ExitCode()
 		o.Reason = exit.Error()
 	default:
-		o.Ending, o.Exit, o.Reason = Signalled, -1, err.Error()
+		o.Ending, o.Exit, o.Reason = signalled, -1, err.Error()
 	}
 	// The group lives as long as anybody is in it.
 	if unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL) == nil {
@@ -164,7 +150,7 @@ func (r *running) finished(err error) Outcome {
 }
 
 // kill ends the whole group, and returns what is to be said about that.
-func (r *running) kill() string {
+func (r *process) kill() string {
 	group := -r.cmd.Process.Pid
 	_ = unix.Kill(r.cmd.Process.Pid, unix.SIGQUIT) // the program alone: only it is to tell
 	over := clock.Func("the end of a killed program", func() bool { return len(r.ended) > 0 })

@@ -1,4 +1,4 @@
-package proc
+package main
 
 import (
 	"context"
@@ -76,12 +76,12 @@ func play(r string) int {
 	return 0
 }
 
-func command(t *testing.T, r string, limit time.Duration) Command {
+func ownProgram(t *testing.T, r string, limit time.Duration) command {
 	log := filepath.Join(t.TempDir(), "log")
-	return Command{Path: os.Args[0], Env: []string{role + "=" + r, "KVGATE_PROC_TEST_LOG=" + log}, Log: log, Limit: limit}
+	return command{Path: os.Args[0], Env: []string{role + "=" + r, "KVGATE_PROC_TEST_LOG=" + log}, Log: log, Limit: limit}
 }
 
-func text(t *testing.T, c Command) string {
+func text(t *testing.T, c command) string {
 	b, err := os.ReadFile(c.Log)
 	require.NoError(t, err)
 	return string(b)
@@ -89,19 +89,19 @@ func text(t *testing.T, c Command) string {
 
 const long = time.Minute
 
-func TestRun(t *testing.T) {
+func TestExecute(t *testing.T) {
 	clk := clock.Wall()
 	for _, c := range []struct {
 		role   string
 		limit  time.Duration
-		ending Ending
+		ending ending
 		exit   int
 		reason string
 	}{
-		{"good", long, Exited, 0, ""},
-		{"bad", long, Exited, 7, "exit status 7"},
-		{"crash", long, Signalled, -1, "signal: "},
-		{"flood", long, Flooded, -1, "killed: wrote more than 32 MiB"},
+		{"good", long, exited, 0, ""},
+		{"bad", long, exited, 7, "exit status 7"},
+		{"crash", long, signalled, -1, "signal: "},
+		{"flood", long, flooded, -1, "killed: wrote more than 32 MiB"},
 	} {
 		t.Run(c.role, func(t *testing.T) {
 			if c.role == "crash" {
@@ -109,9 +109,9 @@ func TestRun(t *testing.T) {
 				// status 2; GOTRACEBACK=crash makes it the signal.
 				t.Setenv("GOTRACEBACK", "crash")
 			}
-			x := command(t, c.role, c.limit)
+			x := ownProgram(t, c.role, c.limit)
 			x.Env = append(x.Env, "GOTRACEBACK="+os.Getenv("GOTRACEBACK"))
-			o := Run(context.Background(), clk, x)
+			o := execute(context.Background(), clk, x)
 			require.Equal(t, c.ending, o.Ending, "%+v", o)
 			require.Equal(t, c.exit, o.Exit)
 			require.Equal(t, c.reason == "", o.OK())
@@ -138,33 +138,21 @@ func alive(t *testing.T, log string) bool {
 	return clk.WaitUntil(context.Background(), gone, clk.Now()+5*time.Second) != nil
 }
 
-func TestStandardOutputApart(t *testing.T) {
-	c := command(t, "good", long)
-	c.Out = c.Log + ".out"
-	require.True(t, Run(context.Background(), clock.Wall(), c).OK())
-	require.Empty(t, text(t, c))
-	out, err := os.ReadFile(c.Out)
-	require.NoError(t, err)
-	require.Equal(t, "hello\n", string(out))
-	c.Out = filepath.Join(t.TempDir(), "no", "folder")
-	require.Equal(t, NotStarted, Run(context.Background(), clock.Wall(), c).Ending)
-}
-
 func TestHangingProgramIsKilledWithItsChildren(t *testing.T) {
-	c := command(t, "hang", time.Second)
-	o := Run(context.Background(), clock.Wall(), c)
-	require.Equal(t, TimedOut, o.Ending)
+	c := ownProgram(t, "hang", time.Second)
+	o := execute(context.Background(), clock.Wall(), c)
+	require.Equal(t, timedOut, o.Ending)
 	require.Equal(t, "killed after 1s, its limit", o.Reason)
 	require.GreaterOrEqual(t, o.Took, c.Limit)
-	require.Less(t, o.Took, c.Limit+Overtime)
+	require.Less(t, o.Took, c.Limit+overtime)
 	require.Contains(t, text(t, c), "goroutine ", "what it was at")
 	require.False(t, alive(t, text(t, c)))
 }
 
 func TestLeftProcesses(t *testing.T) {
-	c := command(t, "leave", long)
-	o := Run(context.Background(), clock.Wall(), c)
-	require.Equal(t, Exited, o.Ending)
+	c := ownProgram(t, "leave", long)
+	o := execute(context.Background(), clock.Wall(), c)
+	require.Equal(t, exited, o.Ending)
 	require.Zero(t, o.Exit)
 	require.Equal(t, "left processes behind, which were killed", o.Reason)
 	require.False(t, alive(t, text(t, c)))
@@ -173,24 +161,24 @@ func TestLeftProcesses(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	clk := clock.Wall()
-	c := command(t, "hang", long)
+	c := ownProgram(t, "hang", long)
 	clk.Go("interrupt", func() {
 		_ = clk.Sleep(ctx, 300*time.Millisecond)
 		cancel(errors.New("stopped by a test"))
 	})
-	o := Run(ctx, clk, c)
-	require.Equal(t, Interrupted, o.Ending)
+	o := execute(ctx, clk, c)
+	require.Equal(t, interrupted, o.Ending)
 	require.Equal(t, "stopped by a test", o.Reason)
 }
 
 func TestNotStarted(t *testing.T) {
-	c := command(t, "good", long)
+	c := ownProgram(t, "good", long)
 	c.Path = filepath.Join(t.TempDir(), "nothing")
-	o := Run(context.Background(), clock.Wall(), c)
-	require.Equal(t, NotStarted, o.Ending)
+	o := execute(context.Background(), clock.Wall(), c)
+	require.Equal(t, notStarted, o.Ending)
 	require.ErrorContains(t, errors.New(o.Reason), "no such file")
 	c.Log = filepath.Join(t.TempDir(), "no", "folder")
-	o = Run(context.Background(), clock.Wall(), c)
-	require.Equal(t, NotStarted, o.Ending)
+	o = execute(context.Background(), clock.Wall(), c)
+	require.Equal(t, notStarted, o.Ending)
 	require.NotEmpty(t, o.Reason)
 }
