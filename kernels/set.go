@@ -106,10 +106,7 @@ func LoadWithOptions(dev cuda.Device, o LoadOptions) (*Set, error) {
 			s.tuning.BlocksPerSM = t.BlocksPerSM
 		}
 	}
-	s.sms = dev.Info().SMs
-	if n := s.tuning.SMs; n > 0 && (s.sms <= 0 || n < s.sms) {
-		s.sms = n
-	}
+	s.bound()
 	if err := s.load(o.Compile); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -119,15 +116,41 @@ func LoadWithOptions(dev cuda.Device, o LoadOptions) (*Set, error) {
 // Device returns the device that the kernels were loaded into.
 func (s *Set) Device() cuda.Device { return s.dev }
 
-// WithSMs returns the same kernels with another budget: their launches have thread
-// blocks for n SMs at most, or for all where n is 0 or less. See [Tuning]. Both are
-// closed by closing either.
-func (s *Set) WithSMs(n int) *Set {
+// Shape is how launches are cut. See [Tuning], which has the same fields. A field of
+// 0 stays what it was.
+type Shape struct {
+	Tile        uint64
+	BlocksPerSM int
+	SMs         int // negative: all
+}
+
+// WithShape returns the same kernels with launches of another shape, such as a
+// budget of SMs beside a decode step. Tables keep the tiles that they were made with.
+// Both are closed by closing either. A shape that makes no sense is [ErrTuning].
+func (s *Set) WithShape(h Shape) (*Set, error) {
 	c := *s
-	if c.sms = s.dev.Info().SMs; n > 0 && (c.sms <= 0 || n < c.sms) {
-		c.sms = n
+	if h.Tile > 0 {
+		c.tuning.Tile = h.Tile
 	}
-	return &c
+	if h.BlocksPerSM != 0 {
+		c.tuning.BlocksPerSM = h.BlocksPerSM
+	}
+	if h.SMs != 0 {
+		c.tuning.SMs = max(h.SMs, 0)
+	}
+	if err := c.tuning.Validate(); err != nil {
+		return nil, err
+	}
+	c.bound()
+	return &c, nil
+}
+
+// bound sets how many SMs launches may have thread blocks for.
+func (s *Set) bound() {
+	s.sms = s.dev.Info().SMs
+	if n := s.tuning.SMs; n > 0 && (s.sms <= 0 || n < s.sms) {
+		s.sms = n
+	}
 }
 
 func (s *Set) load(compile func(Source) ([]byte, error)) error {

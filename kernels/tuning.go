@@ -79,8 +79,8 @@ type Tuning struct {
 	// the budget bounds how many are resident, not which SMs they are on.
 	SMs     int     `json:"sms,omitempty"`
 	Variant Variant `json:"variant"`
-	// RankedBy says what the tuning was chosen by: "time", or on a simulated device
-	// "instructions" or "simulated time".
+	// RankedBy says what the tuning was chosen by: "time", on the simulator
+	// "instructions", and on the simulator behind the driver's interface "rehearsal".
 	RankedBy string `json:"ranked_by,omitempty"`
 }
 

@@ -113,13 +113,27 @@ func TestTuningShapesLaunches(t *testing.T) {
 		return b.Commands()[0].Grid[0]
 	}
 	sms := f.dev.Info().SMs
+	with := func(h Shape) *Set {
+		s, err := set.WithShape(h)
+		require.NoError(t, err)
+		return s
+	}
 	require.EqualValues(t, 15, grid(set))
-	require.EqualValues(t, 6, grid(set.WithSMs(2)))
-	require.EqualValues(t, min(3*sms, (9000-1)/warpsPerBlock+1), grid(set.WithSMs(0)), "all")
-	require.EqualValues(t, grid(set.WithSMs(0)), grid(set.WithSMs(sms+100)), "no more than there are")
+	require.EqualValues(t, 6, grid(with(Shape{SMs: 2})))
+	require.EqualValues(t, min(3*sms, (9000-1)/warpsPerBlock+1), grid(with(Shape{SMs: -1})), "all")
+	require.EqualValues(t, 30, grid(with(Shape{BlocksPerSM: 6})))
+	require.EqualValues(t, grid(with(Shape{SMs: -1})), grid(with(Shape{SMs: sms + 100})), "no more than there are")
+	wide, err := with(Shape{Tile: 256}).NewTable(*f.table.Layout())
+	require.NoError(t, err)
+	require.EqualValues(t, 5, wide.count)
+	require.NoError(t, wide.Close())
+	for _, h := range []Shape{{Tile: 1}, {BlocksPerSM: -1}, {BlocksPerSM: 33}, {SMs: maxSMs + 1}} {
+		_, err := set.WithShape(h)
+		require.ErrorIs(t, err, ErrTuning)
+	}
 	require.EqualValues(t, 15, grid(set), "it has not changed")
 	require.NoError(t, table.Close())
-	require.NoError(t, set.WithSMs(2).Close())
+	require.NoError(t, with(Shape{SMs: 2}).Close())
 	var b cuda.Batch
 	require.ErrorIs(t, set.ZeroBlocks(&b, f.stream, f.table, sequence(1)), cuda.ErrClosed, "they are one")
 }

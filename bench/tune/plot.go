@@ -26,7 +26,7 @@ func (r *result) plot(path string) error {
 	p.Y.Label.Text = "time, the defaults being 1"
 	if r.Device.Simulated {
 		p.Title.Text = "Zeroing on a simulated device"
-		p.Y.Label.Text = "simulated time, the defaults being 1"
+		p.Y.Label.Text = "what simulating takes, the defaults being 1"
 	}
 	if r.Counts {
 		p.Y.Label.Text = "instructions and sectors, the defaults being 1"

@@ -14,7 +14,7 @@ func (r *result) write(out io.Writer) error {
 	case r.Counts:
 		fmt.Fprintln(out, "simulated device: ranked by instructions of warps and sectors of memory; it says nothing of any GPU's time")
 	case r.Device.Simulated:
-		fmt.Fprintln(out, "simulated device: ranked by simulated time, which knows bytes alone; it says nothing of any GPU's time")
+		fmt.Fprintln(out, "simulated device behind the driver's interface: a rehearsal, ranked by what simulating takes; it says nothing of any GPU's time")
 	default:
 		fmt.Fprintf(out, "%s, compute capability %d.%d, %d SMs: ranked by time\n", r.Device.Name, r.Device.Capability[0],
 			r.Device.Capability[1], r.Device.SMs)
@@ -73,8 +73,11 @@ func (r *result) write(out io.Writer) error {
 		}
 	}
 	what := ""
-	if r.Device.Simulated {
+	switch {
+	case r.Counts:
 		what = "simulated time, bytes alone: "
+	case r.Device.Simulated:
+		what = "what simulating takes: "
 	}
 	fmt.Fprintf(out, "\n%srate of a step's blocks with thread blocks for fewer SMs\n", what)
 	for _, b := range r.Budget {

@@ -25,13 +25,6 @@ type candidate struct {
 	BlocksPerSM int
 }
 
-func (c candidate) tuning(dev cuda.Device) kernels.Tuning {
-	t := kernels.DefaultTuning()
-	t.Device = kernels.Tuned(dev.Info())
-	t.Variant, t.Tile, t.BlocksPerSM = c.Variant, c.Tile, c.BlocksPerSM
-	return t
-}
-
 // space returns what is tried, the defaults first.
 func (o *options) space(info cuda.Info, compile bool) []candidate {
 	d := kernels.DefaultTuning()
@@ -119,6 +112,8 @@ type tuner struct {
 	batch    cuda.Batch
 	turn     int
 	progress func(string)
+	sets     map[kernels.Variant]*kernels.Set // loaded once: a driver compiles for seconds
+	refused  map[kernels.Variant]error
 }
 
 const (
@@ -131,7 +126,8 @@ const (
 )
 
 func newTuner(dev cuda.Device, o *options, compiler *nvrtc.Library) (*tuner, error) {
-	t := &tuner{dev: dev, o: o, compiler: compiler, progress: func(string) {}}
+	t := &tuner{dev: dev, o: o, compiler: compiler, progress: func(string) {},
+		sets: map[kernels.Variant]*kernels.Set{}, refused: map[kernels.Variant]error{}}
 	t.sim, _ = dev.(*sim.Device)
 	blocks := 5 // one is the null block
 	if pool := o.pool; pool > 0 || !dev.Info().Simulated {
@@ -202,6 +198,9 @@ func (t *tuner) place(blocks int) (err error) {
 
 func (t *tuner) close() error {
 	var errs []error
+	for _, s := range t.sets {
+		errs = append(errs, s.Close())
+	}
 	for _, p := range []cuda.DevicePtr{t.memory, t.sums} {
 		if p != 0 {
 			errs = append(errs, t.dev.Free(p))
@@ -239,18 +238,6 @@ func (t *tuner) compile(s kernels.Source) ([]byte, error) {
 func (t *tuner) tune(ctx context.Context) (*result, error) {
 	r := &result{Device: t.dev.Info(), Counts: t.counts(), Plan: t.o.plan.String(), Figures: t.figures}
 	r.Rows = make([]row, len(t.space))
-	compiled := map[string][]byte{} // each variant is compiled once, each size of tiles has a set
-	compile := func(s kernels.Source) ([]byte, error) {
-		key := s.Name + fmt.Sprint(s.Options)
-		if text, ok := compiled[key]; ok {
-			return text, nil
-		}
-		text, err := t.compile(s)
-		if err == nil {
-			compiled[key] = text
-		}
-		return text, err
-	}
 	for i, c := range t.space {
 		r.Rows[i] = row{candidate: c, rounds: make([][]float64, len(t.figures))}
 	}
@@ -265,19 +252,23 @@ func (t *tuner) tune(ctx context.Context) (*result, error) {
 			if w.Err != nil {
 				continue
 			}
-			if err := t.try(ctx, w, compile); err != nil {
-				// A variant that the device does not take is told; anything else ends it.
-				if !refused(err) {
-					return nil, fmt.Errorf("%v: %w", w.candidate, err)
-				}
+			set, err := t.set(w.candidate)
+			if refused(err) { // told in the table; any other error ends the run
 				w.Err = err
+				continue
+			}
+			if err == nil {
+				err = t.try(ctx, w, set)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%v: %w", w.candidate, err)
 			}
 		}
 	}
 	if err := r.choose(); err != nil {
 		return nil, err
 	}
-	return r, t.budget(ctx, r, compile)
+	return r, t.budget(ctx, r)
 }
 
 // refused reports that a variant can not be had here, of a compiler, a driver or an
@@ -302,14 +293,29 @@ func (c candidate) String() string {
 	return fmt.Sprintf("%v, tiles of %d KiB, %d blocks an SM", c.Variant, c.Tile>>10, c.BlocksPerSM)
 }
 
-// try takes each figure of a candidate once.
-func (t *tuner) try(ctx context.Context, w *row, compile func(kernels.Source) ([]byte, error)) (err error) {
-	tuning := w.tuning(t.dev)
-	set, err := kernels.LoadWithOptions(t.dev, kernels.LoadOptions{Tuning: &tuning, Compile: compile})
-	if err != nil {
-		return err
+// set returns the kernels of a candidate. Those of a variant are loaded once.
+func (t *tuner) set(c candidate) (*kernels.Set, error) {
+	if err := t.refused[c.Variant]; err != nil {
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, set.Close()) }()
+	loaded := t.sets[c.Variant]
+	if loaded == nil {
+		tuning := kernels.DefaultTuning()
+		tuning.Variant = c.Variant
+		var err error
+		if loaded, err = kernels.LoadWithOptions(t.dev, kernels.LoadOptions{Tuning: &tuning, Compile: t.compile}); err != nil {
+			if refused(err) {
+				t.refused[c.Variant] = err
+			}
+			return nil, err
+		}
+		t.sets[c.Variant] = loaded
+	}
+	return loaded.WithShape(kernels.Shape{Tile: c.Tile, BlocksPerSM: c.BlocksPerSM})
+}
+
+// try takes each figure of a candidate once.
+func (t *tuner) try(ctx context.Context, w *row, set *kernels.Set) error {
 	for i, f := range t.figures {
 		v, err := t.measure(ctx, set, f)
 		if err != nil {
@@ -441,18 +447,17 @@ func (r *result) choose() error {
 	case r.Counts:
 		r.Tuning.RankedBy = "instructions"
 	case r.Device.Simulated:
-		r.Tuning.RankedBy = "simulated time"
+		r.Tuning.RankedBy = "rehearsal"
 	}
 	return r.Tuning.Validate()
 }
 
 // budget measures the chosen candidate on fewer SMs, by the device's own clock.
-func (t *tuner) budget(ctx context.Context, r *result, compile func(kernels.Source) ([]byte, error)) (err error) {
-	set, err := kernels.LoadWithOptions(t.dev, kernels.LoadOptions{Tuning: &r.Tuning, Compile: compile})
+func (t *tuner) budget(ctx context.Context, r *result) (err error) {
+	set, err := t.set(candidate{r.Tuning.Variant, r.Tuning.Tile, r.Tuning.BlocksPerSM})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, set.Close()) }()
 	f := t.figures[1] // a step
 	table, err := set.NewTable(f.table)
 	if err != nil {
@@ -463,7 +468,10 @@ func (t *tuner) budget(ctx context.Context, r *result, compile func(kernels.Sour
 	full := 0.0
 	for _, part := range []float64{1, 3. / 4, 1. / 2, 3. / 8, 1. / 4, 1. / 8, 1. / 16, 1. / 32, 1. / 64} {
 		n := max(int(math.Round(part*float64(all))), 1)
-		some := set.WithSMs(n)
+		some, err := set.WithShape(kernels.Shape{SMs: n})
+		if err != nil {
+			return err
+		}
 		var times []time.Duration
 		for range t.rounds() {
 			start := t.dev.Clock().Now()

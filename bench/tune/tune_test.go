@@ -115,6 +115,24 @@ func TestVariantsCompiledAtRunTime(t *testing.T) {
 	set, err := kernels.LoadWithOptions(dev, kernels.LoadOptions{Tuning: tuning, Compile: tuner.compile})
 	require.NoError(t, err)
 	require.NoError(t, set.Close())
+
+	// What the compiler refuses is told, and the others are ranked.
+	o, err := parse([]string{"-model", config(t), "-quick"})
+	require.NoError(t, err)
+	require.NoError(t, o.prepare())
+	tuner, err = newTuner(dev, o, l)
+	require.NoError(t, err)
+	old := defaults()
+	old.Variant.Arch = "compute_11"
+	tuner.space = []candidate{defaults(), old, {defaults().Variant, 4 << 10, 8}}
+	r, err := tuner.tune(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, old, r.Rows[2].candidate)
+	require.ErrorIs(t, r.Rows[2].Err, nvrtc.ErrInvalidOption)
+	var text bytes.Buffer
+	require.NoError(t, r.write(&text))
+	require.Contains(t, text.String(), "not to be had: streaming, unrolled 8 times, compute_11: ")
+	require.NoError(t, tuner.close())
 	require.NoError(t, l.Close())
 	require.NoError(t, dev.Close())
 }
