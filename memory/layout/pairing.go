@@ -32,7 +32,10 @@ type Transfer struct {
 // in the request: block i is the one that [Plan.Cover] calls i. Places without a
 // block have the null block, where the arena has one, or a negative id; so has
 // what is behind the end of a list.
-type GroupBlocks struct{ Local, Remote []kv.Block }
+type GroupBlocks struct {
+	Local, Remote []kv.Block
+	Skip          bool // move nothing of this group
+}
 
 // ErrNoBlock is wrapped by errors about a block that a transfer needs and a
 // request does not have.
@@ -115,6 +118,9 @@ func (p *Pairing) Moves(m *Moves, t *Transfer) error {
 		return fmt.Errorf("layout: lists of blocks for %d groups, want %d: %w", len(t.Groups), want, ErrNoBlock)
 	}
 	for g := range t.Groups {
+		if t.Groups[g].Skip {
+			continue
+		}
 		if list, err = p.appendGroup(list, m, g, t); err != nil {
 			m.Peers[p.from] = list[:0]
 			return err

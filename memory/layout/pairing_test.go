@@ -84,7 +84,7 @@ func TestMovesOfAnyPlan(t *testing.T) {
 		ours, theirs := request(p, tokens.To, local.Blocks, r), request(p, tokens.To, remote.Blocks, r)
 		tr := &Transfer{Tokens: tokens}
 		for g := range ours {
-			tr.Groups = append(tr.Groups, GroupBlocks{ours[g], theirs[g]})
+			tr.Groups = append(tr.Groups, GroupBlocks{Local: ours[g], Remote: theirs[g]})
 		}
 		var moves Moves
 		err = pairing.Moves(&moves, tr)
@@ -196,11 +196,15 @@ func TestMovesAreRefused(t *testing.T) {
 	pairing, err := NewPairing(local, remote.Description())
 	require.NoError(t, err)
 	good := func() *Transfer {
-		return &Transfer{Tokens: TokenRange{0, 20}, Groups: []GroupBlocks{{[]kv.Block{1}, []kv.Block{1}}, {[]kv.Block{2, 3}, []kv.Block{3, 14}}}}
+		return &Transfer{Tokens: TokenRange{0, 20}, Groups: []GroupBlocks{{Local: []kv.Block{1}, Remote: []kv.Block{1}}, {Local: []kv.Block{2, 3}, Remote: []kv.Block{3, 14}}}}
 	}
 	var m Moves
 	require.NoError(t, pairing.Moves(&m, good()))
 	require.NotEmpty(t, m.Peers[0])
+	states := good()
+	states.Groups[1] = GroupBlocks{Skip: true}
+	require.NoError(t, pairing.Moves(&m, states))
+	require.Len(t, m.Peers[0], 4, "a group can be left out")
 	for says, c := range map[string]struct {
 		change func(*Transfer)
 		is     error
@@ -231,7 +235,7 @@ func TestPairing(t *testing.T) {
 	var m Moves
 	pairing, err := NewPairing(rank(1), rank(0).Description(), rank(1).Description())
 	require.NoError(t, err)
-	require.NoError(t, pairing.Moves(&m, &Transfer{Tokens: TokenRange{0, 1}, Groups: []GroupBlocks{{[]kv.Block{1}, []kv.Block{2}}, {[]kv.Block{3}, []kv.Block{4}}}}))
+	require.NoError(t, pairing.Moves(&m, &Transfer{Tokens: TokenRange{0, 1}, Groups: []GroupBlocks{{Local: []kv.Block{1}, Remote: []kv.Block{2}}, {Local: []kv.Block{3}, Remote: []kv.Block{4}}}}))
 	require.Len(t, m.Peers, 2)
 	require.Empty(t, m.Peers[0])
 	require.Len(t, m.Peers[1], 4+3)
@@ -331,7 +335,7 @@ func TestMovesOfModels(t *testing.T) {
 		ours, theirs := request(p, tokens.To, local.Blocks, r), request(p, tokens.To, remote.Blocks, r)
 		tr := &Transfer{Tokens: tokens}
 		for g := range ours {
-			tr.Groups = append(tr.Groups, GroupBlocks{ours[g], theirs[g]})
+			tr.Groups = append(tr.Groups, GroupBlocks{Local: ours[g], Remote: theirs[g]})
 		}
 		var m Moves
 		require.NoError(t, pairing.Moves(&m, tr))

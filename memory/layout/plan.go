@@ -284,7 +284,11 @@ func (p *Plan) checkOrder() error {
 		g := &p.Groups[gi]
 		for i := range g.Pages {
 			pg := &g.Pages[i]
-			if pg.Heads == 0 || pg.Heads != first.Heads || pg.tokens != first.tokens || pg.Bytes != first.Bytes || pg.Padding() > 0 {
+			if pg.Heads == 0 {
+				return optionFault("model %q: %v takes pages apart by heads, but layer %d is %v and has none",
+					p.Model.Name, p.Options.Order, pg.Layer, g.Kind)
+			}
+			if pg.Heads != first.Heads || pg.tokens != first.tokens || pg.Bytes != first.Bytes || pg.Padding() > 0 {
 				return optionFault("model %q: %v takes pages apart by heads, but layer %d differs from layer %d in heads, tokens or page",
 					p.Model.Name, p.Options.Order, pg.Layer, first.Layer)
 			}
