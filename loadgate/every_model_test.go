@@ -14,7 +14,6 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/event"
-	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/memory/kv"
@@ -24,45 +23,63 @@ import (
 	"github.com/kvgate/kvgate/stream"
 )
 
-// modelFolders returns the folders of models, each with a config.json: those in
-// the folders of KVGATE_MODELS, a list like PATH, or the reference models.
-func modelFolders(t *testing.T) (folders []string) {
-	parents := filepath.SplitList(os.Getenv("KVGATE_MODELS"))
-	if len(parents) == 0 {
-		parents = []string{testutil.Shared(t, "models"), testutil.Shared(t, "models-2")}
-	}
-	for _, parent := range parents {
-		configs, err := filepath.Glob(filepath.Join(parent, "*", "config.json"))
-		require.NoError(t, err)
-		require.NotEmpty(t, configs, "no models in %s", parent)
-		for _, c := range configs {
-			folders = append(folders, filepath.Dir(c))
+// everyModel calls f with the models of the folders in KVGATE_MODELS, a list like
+// PATH, where each is a folder with a config.json; or else with those that the
+// library knows and those of its test data. Instead of a model that is refused f
+// gets the error.
+func everyModel(t *testing.T, f func(name string, m *layout.Model, err error)) {
+	if parents := filepath.SplitList(os.Getenv("KVGATE_MODELS")); len(parents) > 0 {
+		for _, parent := range parents {
+			configs, err := filepath.Glob(filepath.Join(parent, "*", "config.json"))
+			require.NoError(t, err)
+			require.NotEmpty(t, configs, "no models in %s", parent)
+			for _, c := range configs {
+				m, err := layout.LoadConfig(c)
+				f(filepath.Base(filepath.Dir(c)), m, err)
+			}
 		}
+		return
 	}
-	return folders
+	for _, name := range layout.Names() {
+		m, err := layout.Named(name)
+		f(name, m, err)
+	}
+	file := filepath.Join("..", "memory", "layout", "testdata", "models.txt")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	models, err := layout.ReadModels(file, string(text))
+	require.NoError(t, err)
+	for _, m := range models {
+		f(m.Name, m, nil)
+	}
 }
 
-// TestEveryModel takes each model from its config.json to a gate, at reduced
-// size, and lets its groups have one block after the other, in every order of
-// two. The whole arena is held against plain bytes after each zeroing, reset,
-// load and step: what the group keeps in the block, the gaps of its pages, the
-// bytes of other groups, the neighbours and the null block.
+// TestEveryModel takes each model to a gate, at reduced size, and lets its groups
+// have one block after the other, in every order of two. The whole arena is held
+// against plain bytes after each zeroing, reset, load and step: what the group
+// keeps in the block, the gaps of its pages, the bytes of other groups, the
+// neighbours and the null block.
+//
+// Of the orders of dimensions the first reuseOrders that a model takes are used,
+// and all with KVGATE_LONG=1.
 func TestEveryModel(t *testing.T) {
-	for _, folder := range modelFolders(t) {
-		t.Run(filepath.Base(folder), func(t *testing.T) {
-			m, err := layout.LoadConfig(filepath.Join(folder, "config.json"))
+	orders := []layout.Order{layout.LBNHC, layout.BLNHC, layout.LHBNC, layout.BHLNC, layout.LBHNC, layout.BLHNC}
+	everyModel(t, func(name string, m *layout.Model, err error) {
+		t.Run(name, func(t *testing.T) {
 			if err != nil {
 				t.Logf("refused: %v", err)
 				return
 			}
 			planned := 0
-			for order := layout.LBNHC; order <= layout.BHLNC; order++ {
+			for _, order := range orders {
 				p, err := layout.NewPlan(m, layout.Options{Order: order})
 				if err != nil {
 					t.Logf("refused: %v", err)
 					continue
 				}
-				planned++
+				if planned++; planned > reuseOrders && os.Getenv("KVGATE_LONG") == "" {
+					break
+				}
 				p, err = p.Scaled(p.MaxScale(reusePage(p)))
 				require.NoError(t, err)
 				newReuse(t, p, loadgate.PerBlock).run(asked, stepped, loaded, partly)
@@ -70,7 +87,7 @@ func TestEveryModel(t *testing.T) {
 			}
 			require.Positive(t, planned)
 		})
-	}
+	})
 }
 
 // reusePage returns the least bytes of a page in which half of the tokens have

@@ -63,6 +63,26 @@ func Load(nameOrPath string, o ConfigOptions) (*Model, error) {
 	return m, err
 }
 
+// ReadModels reads models in the form in which the library holds its own: the
+// keys of each configuration that shape the cache, one a line. file names the
+// text in errors.
+func ReadModels(file, text string) ([]*Model, error) {
+	all, err := parseFacts(file, text)
+	if err != nil {
+		return nil, err
+	}
+	var models []*Model
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		f := all[name]
+		m, err := f.model(name)
+		if err != nil {
+			return nil, err
+		}
+		models = append(models, m)
+	}
+	return models, nil
+}
+
 // facts are the keys of a model's config.json that shape its cache, and of the
 // hf_quant_config.json beside it.
 type facts struct{ config, quant map[string]any }

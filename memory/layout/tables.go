@@ -31,7 +31,8 @@ type GroupTable struct {
 	State bool
 	// NeedsZero says that a block has to be filled before its first use:
 	// of attention as [Plan.NeedsZeroing] says, of states always, since kernels
-	// that start from an old state compute something wrong.
+	// that start from an old state compute something wrong. Where the group has
+	// no layers it is false.
 	NeedsZero bool
 }
 
@@ -40,12 +41,12 @@ type GroupTable struct {
 func (a *Arena) Tables() Tables {
 	t := Tables{Transfer: a.transferTable()}
 	for g := range a.Plan.Groups {
-		state := a.Plan.Groups[g].Kind == Recurrent
+		state, any := a.Plan.Groups[g].Kind == Recurrent, len(a.Plan.Groups[g].Pages) > 0
 		t.Groups = append(t.Groups, GroupTable{
 			Name:      fmt.Sprintf("%v %d", a.Plan.Groups[g].Kind, g),
 			Fill:      a.fill(g),
 			State:     state,
-			NeedsZero: state || a.Plan.NeedsZeroing,
+			NeedsZero: any && (state || a.Plan.NeedsZeroing),
 		})
 	}
 	return t

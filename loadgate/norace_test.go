@@ -1,0 +1,5 @@
+//go:build !race
+
+package loadgate_test
+
+const reuseOrders = 3
