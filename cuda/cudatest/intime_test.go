@@ -24,8 +24,8 @@ func (h asHardware) Info() cuda.Info {
 
 // The table as a GPU runs it: what only hardware can answer is written down.
 func TestTableAsHardware(t *testing.T) {
-	require.True(t, newBench(t, simulated(t)).simulated())
-	require.False(t, newBench(t, asHardware{simulated(t)}).simulated())
+	require.True(t, newBench(t, simulatedDevice(t)).simulated())
+	require.False(t, newBench(t, asHardware{simulatedDevice(t)}).simulated())
 	Run(t, func(t *testing.T) cuda.Device {
 		d, err := sim.New(sim.Options{Shareable: true})
 		require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestTableAsHardware(t *testing.T) {
 	})
 }
 
-func simulated(t *testing.T) *sim.Device {
+func simulatedDevice(t *testing.T) *sim.Device {
 	d, err := sim.New(sim.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
@@ -58,15 +58,15 @@ func (s stuck) Close() error      { <-s.release; return nil }
 
 // A device that hangs ends neither the table nor its process.
 func TestInTime(t *testing.T) {
-	before := patience
-	patience = 20 * time.Millisecond
-	defer func() { patience = before }()
-	d := stuck{Device: simulated(t), clk: clock.Wall(), release: make(chan struct{})}
+	before := patienceSimulated
+	patienceSimulated = 20 * time.Millisecond
+	defer func() { patienceSimulated = before }()
+	d := stuck{Device: simulatedDevice(t), clk: clock.Wall(), release: make(chan struct{})}
 	require.EqualError(t, closeInTime(t, d), "cudatest: the device has not closed within 20ms")
 	close(d.release)
 	require.NoError(t, closeInTime(t, d))
 	ctx := inTime(t, d)
 	<-ctx.Done()
 	require.EqualError(t, context.Cause(ctx), "cudatest: has not ended within 20ms")
-	require.NoError(t, inTime(t, simulated(t)).Err(), "in virtual time nothing is waited for in vain")
+	require.NoError(t, inTime(t, simulatedDevice(t)).Err(), "in virtual time nothing is waited for in vain")
 }

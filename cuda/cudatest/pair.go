@@ -67,8 +67,10 @@ func (x *bench) peers(b cuda.Device) cuda.Peers {
 
 // simulated says whether the device is a simulator, behind whatever back end:
 // there a fault of one device is promised to leave the rest of the process alone.
-func (x *bench) simulated() bool {
-	i := x.Info()
+func (x *bench) simulated() bool { return simulated(x.Device) }
+
+func simulated(d cuda.Device) bool {
+	i := d.Info()
 	return i.Simulated || strings.HasPrefix(i.Name, "kvgate simulated")
 }
 

@@ -62,7 +62,7 @@ func again(t *testing.T, subtest string, env ...string) string {
 	for _, level := range levels[:len(levels)-1] { // the last is the behaviour's
 		pattern = append(pattern, "^"+regexp.QuoteMeta(level)+"$")
 	}
-	cmd := exec.Command(self, "-test.run", strings.Join(pattern, "/")+"/^"+subtest+"$", "-test.v", "-test.timeout", "60s")
+	cmd := exec.Command(self, "-test.run", strings.Join(pattern, "/")+"/^"+subtest+"$", "-test.v", "-test.timeout", (2 * patienceSimulated).String())
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", cmd, out)
