@@ -4,12 +4,14 @@ package driver_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/internal/abi"
 )
 
 func TestHostMemoryWithoutTheSymbols(t *testing.T) {
@@ -84,4 +86,86 @@ func TestCloseGivesBackHostMemory(t *testing.T) {
 	require.NoError(t, d.Close())
 	_, err = d.AllocManaged(64, cuda.AllocOptions{})
 	require.ErrorIs(t, err, cuda.ErrClosed)
+}
+
+// Whatever a driver lacks, no error names a symbol that is there.
+func TestNoErrorNamesASymbolThatIsThere(t *testing.T) {
+	for _, s := range abi.Symbols() {
+		if !s.InDriver() || s.Need == abi.Required {
+			continue
+		}
+		d, err := openSoft(t, sim.Options{Real: true, Memory: 1 << 28}, s.Name)
+		require.NoError(t, err)
+		st, err := d.NewStream(cuda.StreamOptions{})
+		require.NoError(t, err)
+		p, err := d.Alloc(4096, cuda.AllocOptions{})
+		require.NoError(t, err)
+		m, err := d.LoadModule(image(t))
+		require.NoError(t, err)
+		f, err := d.Function(m, "fill_index")
+		require.NoError(t, err)
+		submit := func(build func(b *cuda.Batch)) error {
+			var b cuda.Batch
+			build(&b)
+			return d.Submit(&b)
+		}
+		said := 0
+		look := func(err error) {
+			if err == nil || !strings.Contains(err.Error(), "the driver lacks the symbol") {
+				return
+			}
+			said++
+			require.ErrorIs(t, err, cuda.ErrNotSupported)
+			require.ErrorContains(t, err, s.Name)
+			for _, other := range abi.Symbols() {
+				if other.Name != s.Name && !strings.HasPrefix(s.Name, other.Name) {
+					require.NotContains(t, err.Error(), other.Name)
+				}
+			}
+		}
+		h, err := d.RegisterHost(make([]byte, 4096))
+		look(err)
+		if err == nil {
+			look(d.UnregisterHost(h))
+		}
+		managed, err := d.AllocManaged(64, cuda.AllocOptions{})
+		look(err)
+		if err == nil {
+			look(d.FreeManaged(managed))
+		}
+		look(d.CopyIn(st, p, make([]byte, 64)))
+		look(d.CopyOut(st, make([]byte, 64), p))
+		look(d.FillRows(st, p, 64, 1, 4, 4))
+		_, err = d.PrepareRDMA(p, 64)
+		look(err)
+		look(d.FlushRDMA())
+		handle, err := d.ExportMemory(p)
+		look(err)
+		_, err = d.OpenMemory(handle)
+		look(err)
+		look(submit(func(b *cuda.Batch) { b.WriteWord(st, p, 1) }))
+		look(submit(func(b *cuda.Batch) { b.WaitWord(st, p, 1) }))
+		fn, err := d.NewSignal()
+		look(err)
+		if err == nil {
+			look(submit(func(b *cuda.Batch) { b.Signal(st, fn, 0) }))
+		}
+		_, err = d.StreamPriority(st)
+		look(err)
+		look(d.AllowShared(f, 64<<10))
+		if err := d.BeginCapture(st, cuda.CaptureRelaxed); err != nil {
+			look(err)
+		} else {
+			look(submit(func(b *cuda.Batch) { b.Fill8(st, p, 1, 64) }))
+			g, err := d.EndCapture(st)
+			look(err)
+			_, err = d.GraphSize(g)
+			look(err)
+			e, err := d.Instantiate(g)
+			look(err)
+			look(submit(func(b *cuda.Batch) { b.LaunchGraph(st, e) }))
+		}
+		require.NoError(t, d.Sync(t.Context()))
+		t.Logf("%s: %d calls name it", s.Name, said)
+	}
 }
