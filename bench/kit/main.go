@@ -58,7 +58,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 	exe, err := os.Executable()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kit:", err)

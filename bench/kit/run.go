@@ -123,6 +123,13 @@ func (k *kit) run(ctx context.Context) (*Report, error) {
 			}
 			if p.name == probePart {
 				r.Device, why = k.device(to)
+				if r.Device == nil && strings.Contains(why, "CUDA_ERROR_DEVICE_UNAVAILABLE") {
+					// Perhaps it takes one process at a time.
+					held.end()
+					r.Notes, held = append(r.Notes, "no context is held: beside one the device was not available"), nil
+					k.runPart(ctx, p, to)
+					r.Device, why = k.device(to)
+				}
 				k.rehearse = r.Device != nil && r.Device.Simulated
 				r.Simulated = k.rehearse
 				if k.rehearse && k.limits == 0 {
@@ -137,8 +144,10 @@ func (k *kit) run(ctx context.Context) (*Report, error) {
 	if why != "" {
 		fmt.Fprintf(k.says, "the other parts are not run: %s\n", why)
 	}
-	if note := held.end(); note != "" {
-		r.Notes = append(r.Notes, note)
+	if held != nil {
+		if note := held.end(); note != "" {
+			r.Notes = append(r.Notes, note)
+		}
 	}
 	smi.stop()
 	r.judge()
@@ -181,6 +190,7 @@ func (k *kit) runPart(ctx context.Context, p part, to *Part) {
 			c.Env = append(slices.Clone(c.Env), fmt.Sprintf("KVGATE_SOFT_SLOW=%d", p.slow))
 		}
 	}
+	to.Reason = ""
 	o := execute(ctx, k.clk, c)
 	to.Seconds, to.Status = o.Took.Seconds(), passed
 	fail := func(why string) {

@@ -21,6 +21,7 @@ var programs = map[string]string{
 	"found":     `printf '\026=== RUN   TestP\n    x.go:1: device: {"name":"x","library":"l"}\n\026--- PASS: TestP (0.10s)\nPASS\n'`,
 	"simulated": `printf '\026=== RUN   TestP\n    x.go:1: device: {"name":"x","library":"l","simulated":true}\n\026--- PASS: TestP (0.10s)\nPASS\n'`,
 	"missing":   `printf '\026=== RUN   TestP\n    x.go:1: \n      Error: \n   cuda/driver: no usable CUDA driver: gone\n\026--- FAIL: TestP (0.10s)\nFAIL\n'; exit 1`,
+	"exclusive": `if test -e "$(dirname $0)/twice"; then exec "$(dirname $0)/found"; fi; touch "$(dirname $0)/twice"; printf '\026=== RUN   TestP\n   cuda/driver: x: CUDA_ERROR_DEVICE_UNAVAILABLE\n\026--- FAIL: TestP (0.10s)\nFAIL\n'; exit 1`,
 	"exits":     `echo last words; exit 4`,
 	"crashes":   `kill -SEGV $$`,
 	"hangs":     `echo begun; sleep 1000 & wait`,
@@ -183,6 +184,14 @@ func TestNoDriver(t *testing.T) {
 			require.Contains(t, r.text(), reason)
 		})
 	}
+}
+
+// A GPU that takes one process at a time is not held.
+func TestExclusiveDevice(t *testing.T) {
+	k := falseKit(t, "exclusive", of("passes"))
+	r := k.must(t, t.Context())
+	require.Equal(t, "passed", r.Verdict, r.text())
+	require.Equal(t, []string{"no context is held: beside one the device was not available"}, r.Notes)
 }
 
 func TestBesideASimulatedDevice(t *testing.T) {
