@@ -21,7 +21,7 @@ func BenchmarkInterpretZero(b *testing.B) {
 	var ours, clears time.Duration
 	n := 0
 	for b.Loop() {
-		r.next = 0
+		r.next, r.ended = 0, 0
 		at := time.Now()
 		_, err := r.Step(r.Blocks())
 		ours += time.Since(at)
@@ -53,7 +53,7 @@ func BenchmarkInterpretZeroSpan(b *testing.B) {
 		Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{256, 1, 1}, Params: params(uint64(base+5), uint64(len(data)-8))})
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		r.next = 0
+		r.next, r.ended = 0, 0
 		if _, err := r.Step(1); err != nil {
 			b.Fatal(err)
 		}

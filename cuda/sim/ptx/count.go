@@ -46,6 +46,13 @@ func (c *Count) Sub(o Count) {
 // count once they have exited.
 func (r *Run) Count() Count { return r.count }
 
+// exited ends a warp that has executed n instructions.
+func (r *Run) exited(w *warp, n uint64) {
+	w.state = warpExited
+	r.count.Instructions += n
+	r.count.Longest = max(r.count.Longest, n)
+}
+
 // sectors counts the sectors of a warp's access, lane by lane.
 type sectors struct {
 	n    uint64

@@ -11,6 +11,7 @@ type SyntaxError struct {
 	Module string // as given to Parse
 	Line   int
 	Instr  string // the instruction as it is written, without operands; "" outside of one
+	Source string // file and line of what was compiled, "a.cu:12", where the PTX tells; else ""
 	Msg    string
 }
 
@@ -19,7 +20,11 @@ func (e *SyntaxError) Error() string {
 	if e.Instr != "" {
 		s += e.Instr + ": "
 	}
-	return s + e.Msg
+	s += e.Msg
+	if e.Source != "" {
+		s += " (" + e.Source + ")"
+	}
+	return s
 }
 
 // What a [Trap] may be of, for errors.Is.
@@ -34,10 +39,15 @@ var (
 	// ErrDivergentBarrier: the threads that a barrier or a .sync instruction
 	// wants can no longer reach it together.
 	ErrDivergentBarrier = errors.New("divergent barrier")
-	// ErrStepLimit: a warp executed more instructions than Launch.StepLimit.
+	// ErrStepLimit: a warp executed more instructions than Launch.StepLimit, or
+	// waits for memory that nobody changes.
 	ErrStepLimit = errors.New("step limit reached")
 	// ErrTrapped: the kernel executed a trap instruction.
 	ErrTrapped = errors.New("trap instruction")
+	// ErrAssert: an assertion of the kernel failed.
+	ErrAssert = errors.New("assertion failed")
+	// ErrStack: calls in each other need more local memory than a thread has.
+	ErrStack = errors.New("stack overflow")
 	// ErrBadInstruction: an op without a case. Lowering makes none.
 	ErrBadInstruction = errors.New("bad instruction")
 )
@@ -53,6 +63,7 @@ type Trap struct {
 	Kernel string
 	Line   int    // of the PTX
 	Instr  string // the instruction, without operands
+	Source string // file and line of what was compiled, where the PTX tells; else ""
 	Block  [3]uint32
 	Thread [3]uint32
 	Addr   uint64 // of an access; an offset where Space is not global
@@ -63,8 +74,12 @@ type Trap struct {
 }
 
 func (t *Trap) Error() string {
+	at := t.Instr
+	if t.Source != "" {
+		at += ", " + t.Source
+	}
 	s := fmt.Sprintf("ptx: kernel %s, line %d (%s), block (%d,%d,%d), thread (%d,%d,%d): %v",
-		t.Kernel, t.Line, t.Instr, t.Block[0], t.Block[1], t.Block[2], t.Thread[0], t.Thread[1], t.Thread[2], t.Kind)
+		t.Kernel, t.Line, at, t.Block[0], t.Block[1], t.Block[2], t.Thread[0], t.Thread[1], t.Thread[2], t.Kind)
 	if t.Size != 0 {
 		s += fmt.Sprintf(": %d bytes at %s address %#x", t.Size, t.Space, t.Addr)
 	}

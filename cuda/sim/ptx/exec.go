@@ -1,8 +1,6 @@
 package ptx
 
-import "fmt"
-
-// exec runs a warp until it waits at a barrier or has exited; its state says
+// exec runs a warp until it waits, has had its turn or has exited; its state says
 // which.
 //
 // An op computes all 32 lanes. When fewer are running, its result goes to a
@@ -89,6 +87,16 @@ func (r *Run) exec(w *warp) error {
 		case opSubCC:
 			out := subBorrow(d, a, b, w.carryIn(in), in.mask)
 			w.carryOut(in, m, out)
+		case opAddSat:
+			addSat(d, a, b, false)
+		case opSubSat:
+			addSat(d, a, b, true)
+		case opHalves:
+			halves(d, a, b, in)
+		case opMul24:
+			mul24(d, a, b, in.sub, in.flags&flagSigned != 0)
+		case opDot:
+			dot(d, a, b, c, in)
 		case opCvt:
 			convert(d, a, in)
 
@@ -136,6 +144,12 @@ func (r *Run) exec(w *warp) error {
 			pack(d, regs, in)
 		case opUnpack:
 			unpack(d, a, in.sh, in.mask)
+		case opBmsk:
+			bitMask(d, a, b, in.flags&flagClamp != 0)
+		case opSzext:
+			szext(d, a, b, in)
+		case opFns:
+			findNth(d, a, b, c)
 
 		case opSetEq:
 			set = setEq(a, b)
@@ -178,8 +192,16 @@ func (r *Run) exec(w *warp) error {
 			float2(d, a, b, in.sub, in.sh)
 		case opFloat3:
 			float3(d, a, b, c, in.sh)
+		case opFloatX:
+			floatX(d, a, b, c, in)
 		case opCvtF:
 			convertFloat(d, a, in)
+		case opCvtX:
+			convertX(d, a, b, in)
+		case opCvtPack:
+			convertPack(d, a, b, c, in)
+		case opTestp:
+			set = testFloat(a, in.sub, in.fmt)
 
 		case opLd:
 			if err := r.load(w, in, m); err != nil {
@@ -204,16 +226,35 @@ func (r *Run) exec(w *warp) error {
 		case opNop:
 			continue
 
-		case opShfl, opVote, opMatch, opWarpSync:
-			ok, moved := w.gather(pc-1, membersOf(w, in, m))
+		case opFence:
+			w.watch.sees()
+			continue
+		case opCopyAsync:
+			if err := r.copyAsync(w, in, m); err != nil {
+				return err
+			}
+			continue
+		case opCopyCommit:
+			w.commit(m)
+			continue
+		case opCopyWait:
+			if err := r.copyWait(w, in, m); err != nil {
+				return err
+			}
+			continue
+		case opIsspacep:
+			set = r.inSpace(a, in.space)
+
+		case opShfl, opVote, opMatch, opRedux, opElect, opWarpSync:
+			here, moved := r.gather(w, pc-1, membersOf(w, in, m))
 			if moved {
 				pc = w.pc
 				continue
 			}
-			if !ok {
+			if here == 0 {
 				return r.trap(w, in, m, ErrDivergentBarrier, "lanes of its mask are elsewhere")
 			}
-			if m = w.mask; in.guard >= 0 {
+			if m = here; in.guard >= 0 {
 				m &= preds[in.guard] ^ in.invert
 			}
 			switch in.op {
@@ -223,32 +264,46 @@ func (r *Run) exec(w *warp) error {
 				vote(w, in, m)
 			case opMatch:
 				match(w, in, m)
+			case opRedux:
+				reduceWarp(w, in, m)
+			case opElect:
+				elect(w, in, m)
 			}
 			continue
 		case opActive:
 			d.fill(uint64(m))
 		case opClock:
+			w.watch.impure()
 			d.fill(n >> in.sub & in.mask)
 		case opTimer:
-			d.fill((r.now + w.slept) >> in.sub & in.mask)
+			w.watch.impure()
+			w.watch.sees()
+			d.fill(r.now >> in.sub & in.mask)
 		case opSleep:
-			w.sleep(a, m)
-			continue
+			w.pc, w.steps = pc, n
+			r.sleep(w, a, m)
+			return nil
 		case opBar:
-			ok, moved := w.gather(pc-1, w.live)
+			here, moved := r.gather(w, pc-1, w.live)
 			if moved {
 				pc = w.pc
 				continue
 			}
-			if !ok || m != w.live && in.guard >= 0 {
+			if here == 0 || in.guard >= 0 && here&(preds[in.guard]^in.invert) != w.live {
 				return r.trap(w, in, m, ErrDivergentBarrier, "threads of the warp are elsewhere")
 			}
 			w.pc, w.steps = pc, n
-			return r.arrive(w, in)
+			if err := r.arrive(w, in); err != nil || w.state == warpWaiting {
+				return err
+			}
+			continue
 
 		case opBra:
-			if n > r.l.StepLimit {
-				return r.trap(w, in, m, ErrStepLimit, fmt.Sprintf("%d instructions", n))
+			if n >= w.due {
+				w.pc = pc - 1
+				if over, err := r.interrupt(w, in, n); over {
+					return err
+				}
 			}
 			if m == w.mask {
 				pc = in.target
@@ -259,17 +314,44 @@ func (r *Run) exec(w *warp) error {
 		case opJoin:
 			n-- // no instruction of the kernel
 			if w.rpc == pc-1 {
-				w.pop()
+				r.pop(w)
 				pc = w.pc
 			}
 			continue
+		case opCall, opCallPointer:
+			to := r.call
+			if in.op == opCallPointer {
+				to = r.callPointer
+			}
+			next, err := to(w, in, m, pc)
+			if err != nil {
+				return err
+			}
+			pc = next
+			continue
+		case opRet:
+			w.leave(m)
+			if w.mask == 0 {
+				if !r.pop(w) {
+					r.exited(w, n)
+					return nil
+				}
+				pc = w.pc
+			}
+			continue
+		case opPrint:
+			w.watch.impure()
+			if err := r.print(w, in, m); err != nil {
+				return err
+			}
+			continue
+		case opAssert:
+			return r.assert(w, in, m)
 		case opExit:
 			w.exit(m)
 			if w.mask == 0 {
-				if !w.pop() {
-					w.state = warpExited
-					r.count.Instructions += n
-					r.count.Longest = max(r.count.Longest, n)
+				if !r.pop(w) {
+					r.exited(w, n)
 					return nil
 				}
 				pc = w.pc

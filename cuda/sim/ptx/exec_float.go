@@ -15,6 +15,18 @@ const (
 	floatAbs
 	floatSqrt
 	floatRcp
+	floatFma
+	floatCopysign
+	// Approximations, here the nearest value.
+	floatDivApprox
+	floatRsqrt
+	floatSin
+	floatCos
+	floatLg2
+	floatEx2
+	floatTanh
+	floatRcpTop // rcp and rsqrt of which the upper half of a 64-bit result counts
+	floatRsqrtTop
 )
 
 // Roundings of cvt. The plain ones, to nearest even, are zero.
@@ -153,25 +165,10 @@ func float3(d, a, b, c *lanes, sh uint8) {
 	}
 }
 
-// fma32 rounds once: the product is exact in double precision, the sum is
-// rounded to odd there, which keeps what the rounding to single needs to know
-// (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums").
+// fma32 rounds once: the product is exact in double precision, and the sum is
+// rounded to odd there.
 func fma32(x, y, z float32) float32 {
-	p, q := float64(x)*float64(y), float64(z)
-	s := p + q
-	if math.IsInf(s, 0) || s != s {
-		return float32(s)
-	}
-	t := s - p
-	rest := (p - (s - t)) + (q - t)
-	if b := math.Float64bits(s); rest != 0 && b&1 == 0 {
-		if (rest > 0) == (s > 0) {
-			s = math.Float64frombits(b + 1)
-		} else {
-			s = math.Float64frombits(b - 1)
-		}
-	}
-	return float32(s)
+	return float32(exactAdd(float64(x)*float64(y), float64(z)).odd())
 }
 
 // convertFloat is cvt with a float on either side. Integers are clamped to

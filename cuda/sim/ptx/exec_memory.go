@@ -77,11 +77,9 @@ func (r *Run) memoryTrap(w *warp, in *inst, lane int, sp space, addr uint64, siz
 	return t
 }
 
-// at returns the bytes that one lane accesses. The region is that of global
+// at returns the n bytes that one lane accesses. The region is that of global
 // memory, nil for other spaces.
-func (r *Run) at(w *warp, in *inst, lane int, addr uint64, write bool) ([]byte, *Region, *Trap) {
-	n := uint64(in.size) * uint64(in.vec)
-	sp := in.space
+func (r *Run) at(w *warp, in *inst, lane int, sp space, addr, n uint64, write bool) ([]byte, *Region, *Trap) {
 	if sp == spaceGeneric {
 		sp = spaceGlobal
 		if addr >= windowShared {
@@ -118,7 +116,7 @@ func (r *Run) at(w *warp, in *inst, lane int, addr uint64, write bool) ([]byte, 
 		}
 		return g.Data[off : off+n : off+n], g, nil
 	case spaceShared:
-		mem = r.shared
+		mem = r.cur.shared
 	case spaceLocal:
 		mem = w.local[lane*r.k.local : (lane+1)*r.k.local]
 	case spaceParam:
@@ -158,7 +156,11 @@ func (in *inst) overGlobal() bool { return in.space == spaceGlobal || in.space =
 
 func (r *Run) load(w *warp, in *inst, m uint32) error {
 	a, n := &w.regs[in.a], uint64(in.size)*uint64(in.vec)
-	if first := a[0] + uint64(in.imm); m == allLanes && in.overGlobal() && first&(n-1) == 0 {
+	strong := in.flags&flagStrong != 0
+	if strong {
+		w.watch.sees()
+	}
+	if first := a[0] + uint64(in.imm); m == allLanes && !strong && !w.watch.on && in.overGlobal() && first&(n-1) == 0 {
 		if uniform(a) {
 			if p, g := r.whole(first, n); p != nil {
 				r.read += n * uint64(g.Scale)
@@ -180,16 +182,24 @@ func (r *Run) load(w *warp, in *inst, m uint32) error {
 	var touched sectors
 	for ; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m) & 31
-		p, g, t := r.at(w, in, lane, a[lane]+uint64(in.imm), false)
+		p, g, t := r.at(w, in, lane, in.space, a[lane]+uint64(in.imm), n, false)
 		if t != nil {
 			return t
 		}
 		if g != nil {
 			r.read += n * uint64(g.Scale)
 			touched.touch(a[lane] + uint64(in.imm))
+			if w.watch.on {
+				w.watch.see(in, a[lane]+uint64(in.imm), p)
+			}
 		}
 		for k := range int(in.vec) {
-			w.regs[in.elems[k]][lane] = in.extend(loadLE(p[k*int(in.size):], int(in.size)))
+			q := p[k*int(in.size):]
+			if strong {
+				w.regs[in.elems[k]][lane] = in.extend(loadStrong(q, int(in.size)))
+			} else {
+				w.regs[in.elems[k]][lane] = in.extend(loadLE(q, int(in.size)))
+			}
 		}
 	}
 	r.count.loaded(touched)
@@ -226,9 +236,9 @@ func loadAscending(w *warp, in *inst, p []byte) {
 }
 
 func (r *Run) loadParam(w *warp, in *inst, m uint32) error {
-	a := &w.regs[in.a]
+	a, n := &w.regs[in.a], uint64(in.size)*uint64(in.vec)
 	if m == allLanes && uniform(a) {
-		p, _, t := r.at(w, in, 0, a[0]+uint64(in.imm), false)
+		p, _, t := r.at(w, in, 0, in.space, a[0]+uint64(in.imm), n, false)
 		if t != nil {
 			return t
 		}
@@ -239,7 +249,7 @@ func (r *Run) loadParam(w *warp, in *inst, m uint32) error {
 	}
 	for ; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m) & 31
-		p, _, t := r.at(w, in, lane, a[lane]+uint64(in.imm), false)
+		p, _, t := r.at(w, in, lane, in.space, a[lane]+uint64(in.imm), n, false)
 		if t != nil {
 			return t
 		}
@@ -252,6 +262,13 @@ func (r *Run) loadParam(w *warp, in *inst, m uint32) error {
 
 func (r *Run) store(w *warp, in *inst, m uint32) error {
 	a, n := &w.regs[in.a], uint64(in.size)*uint64(in.vec)
+	if in.space != spaceLocal {
+		r.writes++
+	}
+	if in.flags&flagStrong != 0 {
+		w.watch.sees()
+	}
+	w.watch.impure()
 	if first := a[0] + uint64(in.imm); m == allLanes && in.overGlobal() && first&(n-1) == 0 && ascending(a, n) {
 		if p, g := r.whole(first, warpSize*n); p != nil && !g.ReadOnly {
 			r.written += warpSize * n * uint64(g.Scale)
@@ -261,10 +278,10 @@ func (r *Run) store(w *warp, in *inst, m uint32) error {
 		}
 	}
 	var touched sectors
-	all := m
+	all, strong := m, in.flags&flagStrong != 0
 	for ; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m) & 31
-		p, g, t := r.at(w, in, lane, a[lane]+uint64(in.imm), true)
+		p, g, t := r.at(w, in, lane, in.space, a[lane]+uint64(in.imm), n, true)
 		if t != nil {
 			return t
 		}
@@ -273,7 +290,12 @@ func (r *Run) store(w *warp, in *inst, m uint32) error {
 			touched.touch(a[lane] + uint64(in.imm))
 		}
 		for k := range int(in.vec) {
-			storeLE(p[k*int(in.size):], int(in.size), w.regs[in.elems[k]][lane])
+			v := w.regs[in.elems[k]][lane]
+			if strong {
+				storeStrong(p[k*int(in.size):], int(in.size), v)
+			} else {
+				storeLE(p[k*int(in.size):], int(in.size), v)
+			}
 		}
 	}
 	r.count.stored(touched, all)
@@ -313,78 +335,4 @@ func storeAscending(w *warp, in *inst, p []byte) {
 			}
 		}
 	}
-}
-
-func (r *Run) atomic(w *warp, in *inst, m uint32) error {
-	a, b, c := &w.regs[in.a], &w.regs[in.b], &w.regs[in.c]
-	size := int(in.size)
-	var touched sectors
-	all := m
-	for ; m != 0; m &= m - 1 {
-		lane := bits.TrailingZeros32(m) & 31
-		p, g, t := r.at(w, in, lane, a[lane]+uint64(in.imm), true)
-		if t != nil {
-			return t
-		}
-		if g != nil {
-			r.read += uint64(size) * uint64(g.Scale)
-			r.written += uint64(size) * uint64(g.Scale)
-			touched.touch(a[lane] + uint64(in.imm))
-		}
-		old := loadLE(p, size)
-		storeLE(p, size, atomicValue(in, old, b[lane], c[lane]))
-		w.regs[in.d][lane] = old
-	}
-	r.count.loaded(touched)
-	r.count.stored(touched, all)
-	return nil
-}
-
-// atomicValue is what an atomic operation leaves in memory.
-func atomicValue(in *inst, old, x, y uint64) uint64 {
-	switch in.sub {
-	case atomAdd:
-		return old + x
-	case atomMinU:
-		return min(old, x)
-	case atomMaxU:
-		return max(old, x)
-	case atomMinS:
-		if sext(x, in.sh) < sext(old, in.sh) {
-			return x
-		}
-		return old
-	case atomMaxS:
-		if sext(x, in.sh) > sext(old, in.sh) {
-			return x
-		}
-		return old
-	case atomAnd:
-		return old & x
-	case atomOr:
-		return old | x
-	case atomXor:
-		return old ^ x
-	case atomExch:
-		return x
-	case atomCas:
-		if old == x {
-			return y
-		}
-		return old
-	case atomInc:
-		if old >= x {
-			return 0
-		}
-		return old + 1
-	case atomDec:
-		if old == 0 || old > x {
-			return x
-		}
-		return old - 1
-	}
-	if in.size == 4 {
-		return bits32(f32(old) + f32(x))
-	}
-	return bits64(f64(old) + f64(x))
 }

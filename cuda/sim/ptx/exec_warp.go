@@ -108,6 +108,23 @@ func match(w *warp, in *inst, m uint32) {
 	blend(&w.regs[in.d], &out, m)
 }
 
+// reduceWarp is redux.sync over the running lanes of the instruction's mask.
+func reduceWarp(w *warp, in *inst, m uint32) {
+	v := redux(&w.regs[in.a], m&membersOf(w, in, m), in)
+	var out lanes
+	out.fill(v)
+	blend(&w.regs[in.d], &out, m)
+}
+
+// elect is elect.sync: the lowest lane of the mask is chosen.
+func elect(w *warp, in *inst, m uint32) {
+	leader := lowest(membersOf(w, in, m))
+	var out lanes
+	out.fill(uint64(leader))
+	blend(&w.regs[in.d], &out, m)
+	w.preds[in.p] = w.preds[in.p]&^m | 1<<leader&m
+}
+
 // arrive puts the warp at a barrier; pc is behind it.
 func (r *Run) arrive(w *warp, in *inst) error {
 	lane := bits.TrailingZeros32(w.live) & 31
@@ -130,6 +147,11 @@ func (r *Run) arrive(w *warp, in *inst) error {
 		}
 		w.votes &= w.live
 	}
+	if in.flags&flagArrive != 0 {
+		r.cur.joined[id]++
+		r.writes++ // the warps that wait look again
+		return nil
+	}
 	w.state = warpWaiting
 	return nil
 }
@@ -137,7 +159,6 @@ func (r *Run) arrive(w *warp, in *inst) error {
 // barrierSum is what the warps at one barrier bring to it.
 type barrierSum struct {
 	warps uint32
-	slept uint64 // by the one that came last
 	yes   uint32 // threads whose predicate holds
 	all   bool
 }
@@ -145,7 +166,6 @@ type barrierSum struct {
 func (s *barrierSum) add(w *warp) {
 	s.all = (s.warps == 0 || s.all) && w.votes == w.live
 	s.warps++
-	s.slept = max(s.slept, w.slept)
 	s.yes += uint32(bits.OnesCount32(w.votes))
 }
 

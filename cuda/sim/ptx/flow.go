@@ -26,7 +26,7 @@ func leaders(code []inst) []bool {
 		case n.op == opBra:
 			lead[n.target] = true
 			lead[i+1] = true
-		case n.op == opExit && n.guard < 0:
+		case n.op.ends() && n.guard < 0:
 			lead[i+1] = true
 		}
 	}
@@ -51,7 +51,7 @@ func cutBlocks(code []inst) ([]blockRange, []int) {
 		case last.op == opBra:
 			blocks[b].succ = append(blocks[b].succ, of[last.target])
 			falls = last.guard >= 0
-		case last.op == opExit && last.guard < 0:
+		case last.op.ends() && last.guard < 0:
 			blocks[b].exits = true
 			falls = false
 		}

@@ -75,8 +75,8 @@ func TestRandomFlow(t *testing.T) {
 			require.NoError(t, err)
 			_, err = r.Step(1)
 			require.NoError(t, err)
-			for i := range r.warps {
-				require.LessOrEqual(t, cap(r.warps[i].stack), 3*warpSize, "the stack grew")
+			for _, w := range r.idle {
+				require.LessOrEqual(t, cap(w.stack), 3*warpSize, "the stack grew")
 			}
 		}
 		run(together, 0, threads)
@@ -482,7 +482,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 		l.Params = params(a.put(bytesOf(in)), a.put(make([]byte, 4*512)), uint32(512))
 		r := start(t, k, a, l)
 		require.Zero(t, testing.AllocsPerRun(10, func() {
-			r.next = 0
+			r.next, r.ended = 0, 0
 			if _, err := r.Step(8); err != nil {
 				panic(err)
 			}

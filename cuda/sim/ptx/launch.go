@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"io"
 	"math"
 )
 
@@ -19,14 +20,19 @@ const (
 )
 
 // DefaultStepLimit is the instructions that a warp may execute where a launch
-// gives no limit of its own.
-const DefaultStepLimit = 1 << 32
+// gives no limit of its own: some seconds of interpreting. An access that other
+// threads may see counts as 17.
+const DefaultStepLimit = 1 << 26
+
+// DefaultResident is how many thread blocks run at the same time where a launch does
+// not say: two for each multiprocessor of an H100 SXM.
+const DefaultResident = 264
 
 // maxSleep is the longest that one nanosleep sleeps, in nanoseconds (section
 // "nanosleep").
 const maxSleep = 1e6
 
-// maxState bounds what Start allocates for the threads of a block.
+// maxState bounds what a launch allocates for the threads of resident blocks.
 const maxState = 256 << 20
 
 // Memory is the global memory that a kernel runs on; a nil one has none.
@@ -58,6 +64,15 @@ type Launch struct {
 	// Timer is what %globaltimer starts at for the thread blocks of a Step, in
 	// nanoseconds; nil: at 0. It goes on with what they sleep.
 	Timer func() uint64
+	// Image is the address of the module's variables: see [Module.Image].
+	Image uint64
+	// Resident is how many thread blocks run at the same time, so that one may wait
+	// for another; 0: DefaultResident. A block begins early only where all before it
+	// wait, and where the registers of those that run leave room.
+	Resident int
+	// Printf takes what the kernel prints; nil: nobody does. An error of it is
+	// dropped.
+	Printf io.Writer
 }
 
 // Run is a launch in progress. It is for one goroutine at a time.
@@ -66,19 +81,23 @@ type Run struct {
 	l      Launch
 	mem    Memory
 	params []byte
-	shared []byte
-	warps  []warp // of one thread block; one for all where none waits at a barrier
 	nwarps uint32 // of a thread block
 	total  uint64
-	next   uint64 // first block not run yet
-	block  [3]uint32
+	next   uint64   // first block not begun
+	ended  uint64   // blocks
+	blocks []*block // that have begun and not ended
+	cur    *block   // of them, that runs
+	spare  []*block
+	idle   []*warp // to be used again, the oldest first
+	made   int     // warps
 	err    error
 
 	regions [4]Region // cache, of this Step
 	recent  int
 	victim  int
 
-	now, slept    uint64 // nanoseconds: the timer at, and the longest sleep in, this Step
+	now, ahead    uint64 // nanoseconds: the timer, and how much of it has passed in this Step
+	writes        uint64 // stores so far, to memory that other threads see
 	read, written uint64
 	count         Count
 	scratch       lanes
@@ -137,6 +156,12 @@ func (k *Kernel) Start(mem Memory, l Launch) (*Run, error) {
 	if r.l.StepLimit == 0 {
 		r.l.StepLimit = DefaultStepLimit
 	}
+	if r.l.Resident <= 0 {
+		r.l.Resident = DefaultResident
+	}
+	if len(k.images) > 0 && l.Image == 0 {
+		return nil, k.refuse("the module's variables have no place")
+	}
 	threads := l.Block[0] * l.Block[1] * l.Block[2]
 	r.nwarps = (threads + warpSize - 1) / warpSize
 	r.total = uint64(l.Grid[0]) * uint64(l.Grid[1]) * uint64(l.Grid[2])
@@ -144,32 +169,52 @@ func (k *Kernel) Start(mem Memory, l Launch) (*Run, error) {
 	if k.barriers {
 		files = r.nwarps
 	}
-	if n := uint64(files) * uint64(k.slots*256+warpSize*k.local); n > maxState {
+	if n := uint64(files) * k.warpBytes(); n > maxState {
 		return nil, k.refuse("registers and local memory of a thread block take %d bytes", n)
 	}
-	r.shared = make([]byte, k.sharedBytes(&l))
 	if mem == nil {
 		r.mem = noMemory{}
 	}
-	r.warps = make([]warp, files)
-	for i := range r.warps {
-		w := &r.warps[i]
-		w.regs = make([]lanes, k.slots)
-		w.preds = make([]uint32, k.preds)
-		w.stack = make([]entryPoint, 0, 3*warpSize)
-		if k.local > 0 {
-			w.local = make([]byte, warpSize*k.local)
-		}
-		r.fillFixed(w)
-		r.place(w, uint32(i))
+	r.spare = []*block{r.newBlock()}
+	r.blocks = make([]*block, 0, 4)
+	r.idle = make([]*warp, 0, files)
+	for i := range files {
+		w := r.newWarp()
+		r.place(w, i)
+		r.idle = append(r.idle, w)
 	}
 	return r, nil
+}
+
+// warpBytes is what the state of a warp takes.
+func (k *Kernel) warpBytes() uint64 { return uint64(k.slots*warpSize*8 + warpSize*k.local) }
+
+func (r *Run) newWarp() *warp {
+	r.made++
+	w := &warp{
+		regs:  make([]lanes, r.k.slots),
+		preds: make([]uint32, r.k.preds),
+		stack: make([]entryPoint, 0, 3*warpSize),
+		first: ^uint32(0),
+	}
+	if r.k.local > 0 {
+		w.local = make([]byte, warpSize*r.k.local)
+	}
+	r.fillFixed(w)
+	return w
+}
+
+func (r *Run) newBlock() *block {
+	return &block{shared: make([]byte, r.k.sharedBytes(&r.l)), warps: make([]*warp, 0, r.nwarps)}
 }
 
 // fillFixed fills the slots that are the same for the whole launch.
 func (r *Run) fillFixed(w *warp) {
 	for _, c := range r.k.consts {
 		w.regs[c.slot].fill(c.value)
+	}
+	for _, c := range r.k.images {
+		w.regs[c.slot].fill(r.l.Image + c.value)
 	}
 	for _, p := range r.k.paramIn {
 		v := loadLE(r.params[p.off:], p.size)
@@ -181,23 +226,26 @@ func (r *Run) fillFixed(w *warp) {
 	}
 	for _, s := range r.k.specials {
 		if !s.kind.perBlock() && !s.kind.perWarp() {
-			s.kind.fill(&w.regs[s.slot], &r.l, uint64(len(r.shared)), r.block, 0)
+			s.kind.fill(&w.regs[s.slot], &r.l, uint64(r.k.sharedBytes(&r.l)), [3]uint32{}, 0)
 		}
 	}
 }
 
 // place makes w the i-th warp of a thread block.
 func (r *Run) place(w *warp, i uint32) {
+	if w.first == i*warpSize {
+		return
+	}
 	w.first = i * warpSize
 	for _, s := range r.k.specials {
 		if s.kind.perWarp() {
-			s.kind.fill(&w.regs[s.slot], &r.l, 0, r.block, w.first)
+			s.kind.fill(&w.regs[s.slot], &r.l, 0, [3]uint32{}, w.first)
 		}
 	}
 }
 
-// begin puts w at the start of the kernel in the current thread block.
-func (r *Run) begin(w *warp) {
+// begin puts w at the start of the kernel in a thread block.
+func (r *Run) begin(w *warp, b *block) {
 	threads := r.l.Block[0]*r.l.Block[1]*r.l.Block[2] - w.first
 	w.live = ^uint32(0)
 	if threads < warpSize {
@@ -205,10 +253,15 @@ func (r *Run) begin(w *warp) {
 	}
 	w.pc, w.rpc, w.mask = 0, -1, w.live
 	w.stack = w.stack[:0]
-	w.steps, w.slept, w.carry, w.state = 0, 0, 0, warpReady
+	w.steps, w.wake, w.carry, w.state = 0, 0, 0, warpReady
+	w.sliced, w.took, w.extra = false, 0, 0
+	w.due = min(r.l.StepLimit, firstSlice)
+	w.copies = w.copies[:0]
+	clear(w.groups[:])
+	w.watch.reset()
 	for _, s := range r.k.specials {
 		if s.kind.perBlock() {
-			s.kind.fill(&w.regs[s.slot], &r.l, 0, r.block, w.first)
+			s.kind.fill(&w.regs[s.slot], &r.l, 0, b.id, w.first)
 		}
 	}
 }
@@ -220,116 +273,3 @@ func (r *Run) Blocks() uint64 { return r.total }
 // counted as often as its region's Scale. An address that all lanes of a warp
 // read at once counts once.
 func (r *Run) Traffic() (read, written uint64) { return r.read, r.written }
-
-// Slept returns how long, in nanoseconds, the thread blocks of the last Step
-// slept: the one of them that did so longest, since all run at the same time.
-// A nanosleep takes just as long as it says (hardware: up to twice that), at
-// most a millisecond. Lanes that sleep apart sleep one after the other.
-func (r *Run) Slept() uint64 { return r.slept }
-
-// Step runs the next n thread blocks to their end, in linear order with x
-// fastest, and reports whether all have run. An error is a *[Trap]; the launch
-// is over then, with the stores of what ran in memory, and every further Step
-// returns the same error. It allocates nothing unless it fails.
-func (r *Run) Step(n uint64) (done bool, err error) {
-	if r.err != nil {
-		return true, r.err
-	}
-	defer r.forget()
-	r.now, r.slept = 0, 0
-	if r.l.Timer != nil {
-		r.now = r.l.Timer()
-	}
-	for ; n > 0 && r.next < r.total; n-- {
-		x, y := uint64(r.l.Grid[0]), uint64(r.l.Grid[1])
-		r.block = [3]uint32{uint32(r.next % x), uint32(r.next / x % y), uint32(r.next / x / y)}
-		if r.err = r.runBlock(); r.err != nil {
-			return true, r.err
-		}
-		r.next++
-	}
-	return r.next == r.total, nil
-}
-
-// poison is what shared memory holds before a thread block writes it. Hardware
-// promises nothing; a recognisable value makes reading it show.
-const poison = 0xcb
-
-func (r *Run) runBlock() error {
-	for i := range r.shared {
-		r.shared[i] = poison
-	}
-	if !r.k.barriers {
-		w := &r.warps[0]
-		for i := range r.nwarps {
-			if r.nwarps > 1 {
-				r.place(w, i)
-			}
-			r.begin(w)
-			if err := r.exec(w); err != nil {
-				return err
-			}
-			r.slept = max(r.slept, w.slept)
-		}
-		return nil
-	}
-	for i := range r.warps {
-		r.begin(&r.warps[i])
-	}
-	for {
-		for i := range r.warps {
-			if w := &r.warps[i]; w.state == warpReady {
-				if err := r.exec(w); err != nil {
-					return err
-				}
-				r.slept = max(r.slept, w.slept)
-			}
-		}
-		if done, err := r.release(); done || err != nil {
-			return err
-		}
-	}
-}
-
-// release lets the warps go on whose barrier is complete: as many threads wait
-// at it as it asks for, or all that have not exited. It reports whether every
-// warp has exited.
-func (r *Run) release() (done bool, err error) {
-	var arrived [maxBarriers]barrierSum
-	live := uint32(0)
-	for i := range r.warps {
-		if w := &r.warps[i]; w.state == warpWaiting {
-			live++
-			arrived[w.barrier].add(w)
-		}
-	}
-	if live == 0 {
-		return true, nil
-	}
-	released := false
-	for i := range r.warps {
-		w := &r.warps[i]
-		if w.state != warpWaiting {
-			continue
-		}
-		want := w.want
-		if want == 0 {
-			want = live
-		}
-		if arrived[w.barrier].warps >= want {
-			w.reduce(&r.k.code[w.pc-1], arrived[w.barrier])
-			w.slept = arrived[w.barrier].slept
-			w.state = warpReady
-			released = true
-		}
-	}
-	if !released {
-		for i := range r.warps {
-			if w := &r.warps[i]; w.state == warpWaiting {
-				return false, r.trap(w, &r.k.code[w.pc-1], w.mask, ErrDivergentBarrier,
-					fmt.Sprintf("%d of %d warps wait at barrier %d, no barrier is complete", arrived[w.barrier].warps, live, w.barrier))
-			}
-		}
-	}
-	return false, nil
-}

@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -14,6 +15,7 @@ const (
 	tokInt             // integer, value in num
 	tokF32             // 0f..., bits in num
 	tokF64             // 0d..., bits in num
+	tokReal            // 1.5e3, bits of a 64-bit float in num
 	tokStr             // "...", text without the quotes
 	tokPunct           // one character, in text
 )
@@ -118,13 +120,18 @@ func (l *lexer) next() token {
 	case c == '.' && l.pos+1 < len(l.src) && identPart(l.src[l.pos+1]):
 		l.pos++
 		l.run(identPart)
-		if l.pos+2 < len(l.src) && l.src[l.pos] == ':' && l.src[l.pos+1] == ':' { // .L1::no_allocate
+		for l.pos+2 < len(l.src) && l.src[l.pos] == ':' && l.src[l.pos+1] == ':' { // .L1::no_allocate
 			l.pos += 2
 			l.run(identPart)
 		}
 		t.kind, t.text = tokDot, string(l.src[start+1:l.pos])
 	case digit(c):
 		l.run(identPart)
+		if l.decimal(start) {
+			t.text = string(l.src[start:l.pos])
+			t.kind, t.num = tokReal, l.real(t.text)
+			break
+		}
 		t.text = string(l.src[start:l.pos])
 		t.kind, t.num = l.number(t.text)
 	case c == '"':
@@ -147,6 +154,35 @@ func (l *lexer) run(in func(byte) bool) {
 	for l.pos < len(l.src) && in(l.src[l.pos]) {
 		l.pos++
 	}
+}
+
+// decimal goes on over the fraction and exponent of a number whose digits begin at
+// start, and reports whether there are any.
+func (l *lexer) decimal(start int) bool {
+	if l.pos+1 < len(l.src) && l.src[l.pos] == '.' && digit(l.src[l.pos+1]) {
+		l.pos++
+		l.run(identPart)
+	} else if i := start; true {
+		for i < l.pos && digit(l.src[i]) {
+			i++
+		}
+		if i == l.pos || l.src[i] != 'e' && l.src[i] != 'E' {
+			return false
+		}
+	}
+	if e := l.src[l.pos-1]; (e == 'e' || e == 'E') && l.pos+1 < len(l.src) && (l.src[l.pos] == '-' || l.src[l.pos] == '+') && digit(l.src[l.pos+1]) {
+		l.pos++
+		l.run(identPart)
+	}
+	return true
+}
+
+func (l *lexer) real(s string) uint64 {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		l.fail("malformed constant %q", s)
+	}
+	return math.Float64bits(v)
 }
 
 // number reads an integer or floating-point constant (section "Constants").

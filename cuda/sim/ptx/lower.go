@@ -8,11 +8,12 @@ const (
 	maxCode  = 1 << 17
 )
 
-// builder lowers one kernel: a straight pass that turns each instruction into
-// ops over slots, then flow.go cuts the ops into blocks and puts joins in.
+// builder lowers one kernel with the functions that it calls: a straight pass that
+// turns each instruction into ops over slots, then flow.go cuts the ops of each
+// function into blocks and puts joins in.
 type builder struct {
 	k      *Kernel
-	e      *entry
+	t      *tree
 	code   []inst
 	labels map[labelKey]int32 // to the index of the op behind
 	fixups []fixup
@@ -22,13 +23,31 @@ type builder struct {
 	constSlots map[uint64]int32
 	paramSlots map[paramSlot]int32 // slot 0 in the key
 	specials   map[special]int32
+	images     map[uint64]int32 // slots of addresses of module variables, by place
 	places     map[*variable]uint64
 
 	externs     map[int64]int32 // slots of addresses in dynamic shared memory, by offset
 	externAlign int
 
+	fn    *body // being lowered
+	fns   []*body
+	byFn  map[*entry]*body
+	taken bool // there is an indirect call
+
 	in  *instr
 	idx int32
+}
+
+// body is a kernel or a function that is being lowered.
+type body struct {
+	e      *entry
+	from   int   // its ops start here
+	base   int32 // the slot with where its frame begins
+	frame  int   // bytes of it
+	calls  []*body
+	regs   []int32 // its registers
+	preds  []int32
+	placed bool // its parameters have places
 }
 
 type labelKey struct {
@@ -49,54 +68,44 @@ type fixup struct {
 }
 
 func (b *builder) errorf(format string, args ...any) error {
-	e := &SyntaxError{Line: b.e.line, Msg: fmt.Sprintf(format, args...)}
+	e := &SyntaxError{Line: b.fn.e.line, Msg: fmt.Sprintf(format, args...)}
 	if b.in != nil {
 		e.Line, e.Instr = b.in.line, b.in.text()
+		e.Source = b.t.source(b.in.src)
 	}
 	return e
 }
 
-func lower(e *entry) (*Kernel, error) {
+// source is a place as errors name it: "a.cu:12", or "".
+func (t *tree) source(p place) string {
+	if name := t.files[p.file]; name != "" && p.line != 0 {
+		return fmt.Sprintf("%s:%d", name, p.line)
+	}
+	return ""
+}
+
+func lower(t *tree, e *entry) (*Kernel, error) {
 	b := &builder{
 		k: &Kernel{name: e.name, maxThreads: MaxThreads, reqThreads: e.reqThreads, slots: 1, preds: 1},
-		e: e, labels: map[labelKey]int32{}, regSlots: map[regKey]int32{}, predSlots: map[regKey]int32{},
+		t: t, labels: map[labelKey]int32{}, regSlots: map[regKey]int32{}, predSlots: map[regKey]int32{},
 		constSlots: map[uint64]int32{}, paramSlots: map[paramSlot]int32{}, specials: map[special]int32{},
-		places: map[*variable]uint64{}, externs: map[int64]int32{},
+		places: map[*variable]uint64{}, externs: map[int64]int32{}, images: map[uint64]int32{}, byFn: map[*entry]*body{},
 	}
 	if e.maxThreads != 0 {
 		b.k.maxThreads = e.maxThreads
 	}
+	b.fn = b.bodyOf(e)
+	b.fn.base = b.constant(0)
 	if err := b.layoutParams(); err != nil {
 		return nil, err
 	}
-	for _, v := range e.vars {
-		if _, err := b.address(v); err != nil {
+	for i := 0; i < len(b.fns); i++ { // it grows as calls are found
+		b.fn = b.fns[i]
+		if err := b.lowerBody(); err != nil {
 			return nil, err
 		}
 	}
-	for i := range e.body {
-		in := &e.body[i]
-		b.in, b.idx = in, int32(len(b.k.text))
-		if in.label != "" {
-			b.labels[labelKey{in.scope, in.label}] = int32(len(b.code))
-			continue
-		}
-		b.k.text = append(b.k.text, in.text())
-		if err := lowerings[in.name](b, &cursor{b: b, mods: in.mods}); err != nil {
-			return nil, err
-		}
-		if b.k.slots > maxSlots || b.k.preds > maxSlots || len(b.code) > maxCode {
-			return nil, b.errorf("kernel %s is too large", e.name)
-		}
-	}
-	b.in = nil
-	b.k.text = append(b.k.text, "end of kernel")
-	b.idx = int32(len(b.k.text) - 1)
-	end := b.inst(opExit)
-	end.guard = -1
-	if n := len(e.body); n > 0 {
-		end.line = int32(e.body[n-1].line)
-	}
+	b.fn = b.fns[0]
 	for _, f := range b.fixups {
 		at, ok := b.label(f.scope, f.name)
 		if !ok {
@@ -108,12 +117,114 @@ func lower(e *entry) (*Kernel, error) {
 	if err := b.finishShared(); err != nil {
 		return nil, err
 	}
+	if err := b.finishCalls(); err != nil {
+		return nil, err
+	}
 	propagate(b.code, b.k.slots, b.k.fixedSlots)
-	b.k.code = withJoins(b.code)
+	b.joinBodies()
 	return b.k, nil
 }
 
-// inst appends an op that carries the current instruction's guard and line.
+// bodyOf returns the body of a function, which will be lowered.
+func (b *builder) bodyOf(e *entry) *body {
+	f := b.byFn[e]
+	if f == nil {
+		f = &body{e: e}
+		b.byFn[e] = f
+		b.fns = append(b.fns, f)
+	}
+	return f
+}
+
+// lowerBody lowers the instructions of b.fn.
+func (b *builder) lowerBody() error {
+	e := b.fn.e
+	b.fn.from = len(b.code)
+	if e.function {
+		if err := b.prologue(); err != nil {
+			return err
+		}
+	}
+	for _, v := range e.vars {
+		if _, err := b.address(v); err != nil {
+			return err
+		}
+	}
+	for i := range e.body {
+		in := &e.body[i]
+		b.in, b.idx = in, int32(len(b.k.text))
+		if in.label != "" {
+			b.labels[labelKey{in.scope, in.label}] = int32(len(b.code))
+			continue
+		}
+		b.k.text = append(b.k.text, in.text())
+		b.k.sources = append(b.k.sources, b.t.source(in.src))
+		if err := lowerings[in.name](b, &cursor{b: b, mods: in.mods}); err != nil {
+			return err
+		}
+		if b.k.slots > maxSlots || b.k.preds > maxSlots || len(b.code) > maxCode {
+			return b.errorf("kernel %s is too large", b.k.name)
+		}
+	}
+	b.in = nil
+	b.idx = int32(len(b.k.text))
+	b.k.text = append(b.k.text, "end of "+e.name)
+	b.k.sources = append(b.k.sources, "")
+	line := int32(e.line)
+	if n := len(e.body); n > 0 {
+		line = int32(e.body[n-1].line)
+	}
+	from := len(b.code)
+	if e.function {
+		if err := b.epilogue(); err != nil {
+			return err
+		}
+	} else {
+		b.inst(opExit)
+	}
+	for i := range b.code[from:] {
+		b.code[from+i].line = line
+	}
+	return nil
+}
+
+// joinBodies puts joins into the code of each body and the bodies behind each other.
+func (b *builder) joinBodies() {
+	starts := make([]int32, len(b.fns))
+	for i, f := range b.fns {
+		end := len(b.code)
+		if i+1 < len(b.fns) {
+			end = b.fns[i+1].from
+		}
+		starts[i] = int32(len(b.k.code))
+		part := append([]inst(nil), b.code[f.from:end]...)
+		for j := range part {
+			if part[j].op == opBra {
+				part[j].target -= int32(f.from)
+			}
+		}
+		for _, n := range withJoins(part) {
+			if n.op == opBra {
+				n.target += starts[i]
+			}
+			if n.join >= 0 {
+				n.join += starts[i]
+			}
+			b.k.code = append(b.k.code, n)
+		}
+	}
+	for i := range b.k.calls {
+		if c := &b.k.calls[i]; c.callee != nil {
+			c.to.start = starts[c.to.body]
+		}
+	}
+	for i := range b.k.pointers {
+		p := &b.k.pointers[i]
+		p.to.start = starts[p.to.body]
+	}
+}
+
+// inst appends an op that carries the current instruction's line, without guard.
 func (b *builder) inst(o op) *inst {
 	n := inst{op: o, guard: -1, p: -1, q: -1, join: -1, srcInst: b.idx, mask: ^uint64(0)}
 	if b.in != nil {
@@ -126,7 +237,7 @@ func (b *builder) inst(o op) *inst {
 // guarded appends an op under the instruction's guard.
 func (b *builder) guarded(o op) (*inst, error) {
 	n := b.inst(o)
-	if b.in.guard != "" {
+	if b.in != nil && b.in.guard != "" {
 		p, err := b.pred(arg{kind: argName, name: b.in.guard})
 		if err != nil {
 			return nil, err
@@ -146,57 +257,6 @@ func (b *builder) label(sc *scope, name string) (int32, bool) {
 		}
 	}
 	return 0, false
-}
-
-// layoutParams places parameters as C places the fields of a struct.
-func (b *builder) layoutParams() error {
-	off := uint64(0)
-	for _, v := range b.e.params {
-		off = (off + v.align - 1) &^ (v.align - 1)
-		b.k.params = append(b.k.params, Param{Name: v.name, Type: v.typ.String(), Size: int(v.size), Align: int(v.align), Offset: int(off)})
-		off += v.size
-		if off > maxParamBytes {
-			return b.errorf("kernel %s: parameters of more than %d bytes", b.e.name, maxParamBytes)
-		}
-	}
-	b.k.paramBytes = int(off)
-	return nil
-}
-
-// address returns where a variable lies in its state space.
-func (b *builder) address(v *variable) (uint64, error) {
-	if v.space == spaceParam {
-		return uint64(b.k.params[v.param].Offset), nil
-	}
-	if at, ok := b.places[v]; ok {
-		return at, nil
-	}
-	size, limit := &b.k.staticShared, maxShared
-	switch {
-	case v.space == spaceLocal:
-		size, limit = &b.k.local, maxLocal
-	}
-	at := (uint64(*size) + v.align - 1) &^ (v.align - 1)
-	if at+v.size > uint64(limit) {
-		return 0, b.errorf("more than %d bytes of %s memory", limit, v.space)
-	}
-	*size = int(at + v.size)
-	b.places[v] = at
-	return at, nil
-}
-
-// finishShared places dynamic shared memory behind the static, and with it the
-// addresses of extern variables.
-func (b *builder) finishShared() error {
-	base := alignUp(b.k.staticShared, max(b.externAlign, 16))
-	if base > maxShared {
-		return b.errorf("kernel %s: more than %d bytes of shared memory", b.e.name, maxShared)
-	}
-	b.k.dynamicBase = base
-	for off, slot := range b.externs {
-		b.k.consts = append(b.k.consts, constSlot{slot, uint64(base) + uint64(off)})
-	}
-	return nil
 }
 
 // width fills in the fields that depend on a type's width.

@@ -4,38 +4,38 @@ type lowering func(b *builder, c *cursor) error
 
 // lowerings has a function for each instruction name.
 var lowerings = map[string]lowering{
-	"mov": lowerMov, "cvt": lowerCvt, "cvta": lowerCvta,
+	"mov": lowerMov, "cvt": lowerCvt, "cvta": lowerCvta, "isspacep": lowerIsspacep,
 	"add": lowerAdd, "sub": lowerAdd, "addc": lowerCarry, "subc": lowerCarry,
-	"mul": lowerMul, "mad": lowerMad, "fma": lowerFma,
+	"mul": lowerMul, "mad": lowerMad, "madc": lowerMadc, "mul24": lowerMul24, "mad24": lowerMul24,
 	"div": lowerBinary, "rem": lowerBinary, "min": lowerBinary, "max": lowerBinary,
-	"neg": lowerUnary, "abs": lowerUnary, "sad": lowerSad,
-	"sqrt": lowerFloatUnary, "rcp": lowerFloatUnary,
+	"neg": lowerUnary, "abs": lowerUnary, "sad": lowerSad, "dp4a": lowerDot, "dp2a": lowerDot,
+
+	"fma": lowerFloat, "sqrt": lowerFloat, "rcp": lowerFloat, "rsqrt": lowerFloat, "copysign": lowerFloat,
+	"sin": lowerFloat, "cos": lowerFloat, "lg2": lowerFloat, "ex2": lowerFloat, "tanh": lowerFloat, "testp": lowerTestp,
 
 	"and": lowerLogic, "or": lowerLogic, "xor": lowerLogic, "not": lowerNot, "cnot": lowerNot,
 	"shl": lowerShift, "shr": lowerShift, "shf": lowerShf, "lop3": lowerLop3, "prmt": lowerPrmt,
 	"bfe": lowerBfe, "bfi": lowerBfi, "popc": lowerCount, "clz": lowerCount, "brev": lowerBrev, "bfind": lowerBfind,
+	"bmsk": lowerBmsk, "szext": lowerSzext, "fns": lowerFns,
 
 	"setp": lowerSetp, "set": lowerSet, "selp": lowerSelp, "slct": lowerSlct,
 
 	"ld": lowerLd, "ldu": lowerLd, "st": lowerSt, "atom": lowerAtom, "red": lowerAtom,
-	"prefetch": lowerPrefetch, "prefetchu": lowerPrefetch,
+	"prefetch": lowerPrefetch, "prefetchu": lowerPrefetch, "applypriority": lowerPrefetch, "discard": lowerPrefetch,
+	"createpolicy": lowerCreatePolicy, "cp": lowerCp,
 
-	"shfl": lowerShfl, "vote": lowerVote, "match": lowerMatch, "activemask": lowerActive,
+	"shfl": lowerShfl, "vote": lowerVote, "match": lowerMatch, "activemask": lowerActive, "redux": lowerRedux, "elect": lowerElect,
 	"bar": lowerBar, "barrier": lowerBar, "membar": lowerFence, "fence": lowerFence,
 
-	"bra": lowerBra, "brx": lowerBrx, "ret": lowerExit, "exit": lowerExit, "trap": lowerTrap,
-	"nanosleep": lowerNanosleep,
+	"bra": lowerBra, "brx": lowerBrx, "call": lowerCall, "ret": lowerRet, "exit": lowerExit, "trap": lowerTrap, "brkpt": lowerTrap,
+	"nanosleep": lowerNanosleep, "griddepcontrol": lowerHint, "setmaxnreg": lowerHint, "pmevent": lowerHint,
 }
 
 // intOps are the ops of instructions of two operands on integers, unsigned and
-// signed, and the code of the same on floats.
-var intOps = map[string]struct {
-	u, s op
-	f    uint8
-}{
-	"add": {opAdd, opAdd, floatAdd}, "sub": {opSub, opSub, floatSub},
-	"div": {opDivU, opDivS, floatDiv}, "rem": {opRemU, opRemS, floatNone},
-	"min": {opMinU, opMinS, floatMin}, "max": {opMaxU, opMaxS, floatMax},
+// signed.
+var intOps = map[string]struct{ u, s op }{
+	"add": {opAdd, opAdd}, "sub": {opSub, opSub}, "div": {opDivU, opDivS}, "rem": {opRemU, opRemS},
+	"min": {opMinU, opMinS}, "max": {opMaxU, opMaxS},
 }
 
 // two reads d, a, b of type t into an op.
@@ -118,21 +118,26 @@ func (b *builder) three(o op, t, tb, tc dtype) (*inst, error) {
 
 func lowerAdd(b *builder, c *cursor) error {
 	if c.opt("cc") != "" {
-		return carry(b, c, flagCarryOut)
+		return b.carry(c, flagCarryOut)
+	}
+	if len(c.mods) > 0 && c.mods[0] == "sat" {
+		if _, ok := c.floating(); !ok {
+			return b.saturating(c)
+		}
 	}
 	return lowerBinary(b, c)
 }
 
 // lowerCarry is addc and subc, with or without .cc.
 func lowerCarry(b *builder, c *cursor) error {
-	flags := uint16(flagCarryIn)
+	flags := uint32(flagCarryIn)
 	if c.opt("cc") != "" {
 		flags |= flagCarryOut
 	}
-	return carry(b, c, flags)
+	return b.carry(c, flags)
 }
 
-func carry(b *builder, c *cursor, flags uint16) error {
+func (b *builder) carry(c *cursor, flags uint32) error {
 	t, err := c.typ("us", 32, 64)
 	if err != nil {
 		return err
@@ -150,28 +155,40 @@ func carry(b *builder, c *cursor, flags uint16) error {
 }
 
 func lowerBinary(b *builder, c *cursor) error {
-	ops := intOps[b.in.name]
-	c.opt("rn") // the only rounding there is here
-	classes := "us"
-	if ops.f != floatNone {
-		classes = "usf"
+	if _, ok := c.floating(); ok {
+		return b.float(c)
 	}
-	t, err := c.typ(classes, 16, 32, 64)
+	ops := intOps[b.in.name]
+	minMax := ops.u == opMinU || ops.u == opMaxU
+	relu := minMax && c.opt("relu") != ""
+	if len(c.mods) > 0 && (minMax || ops.u == opAdd || ops.u == opSub) {
+		if t := typeNames[c.mods[0]]; t.class == classU16x2 || t.class == classS16x2 {
+			return b.halves(c, t, relu)
+		}
+	}
+	t, err := c.typ("us", 16, 32, 64)
 	if err != nil {
 		return err
 	}
+	if relu && t != (dtype{classInt, 32}) {
+		return b.errorf("modifier .relu is not supported here")
+	}
 	o := ops.u
-	switch t.class {
-	case classInt:
+	if t.signed() {
 		o = ops.s
-	case classFloat:
-		o = opFloat2
 	}
 	n, err := b.two(o, t)
 	if err != nil {
 		return err
 	}
-	n.sub = ops.f
+	if relu {
+		d := n.d
+		if n, err = b.guarded(opMaxS); err != nil {
+			return err
+		}
+		n.d, n.a, n.b = d, d, b.constant(0)
+		n.width(t)
+	}
 	return c.end()
 }
 
@@ -179,17 +196,7 @@ func lowerBinary(b *builder, c *cursor) error {
 func lowerMul(b *builder, c *cursor) error {
 	part := c.opt("lo", "hi", "wide")
 	if part == "" {
-		c.opt("rn")
-		t, err := c.typ("f", 32, 64)
-		if err != nil {
-			return err
-		}
-		n, err := b.two(opFloat2, t)
-		if err != nil {
-			return err
-		}
-		n.sub = floatMul
-		return c.end()
+		return b.float(c)
 	}
 	t, err := c.typ("us", 16, 32, 64)
 	if err != nil {
@@ -253,14 +260,23 @@ func (b *builder) wide(c *cursor, t dtype, args int, u, s op) error {
 func lowerMad(b *builder, c *cursor) error {
 	part := c.opt("lo", "hi", "wide")
 	if part == "" {
-		return lowerFma(b, c)
+		return b.float(c)
 	}
+	if c.opt("cc") != "" {
+		return b.madCarry(c, part, flagCarryOut)
+	}
+	sat := part == "hi" && c.opt("sat") != ""
 	t, err := c.typ("us", 16, 32, 64)
 	if err != nil {
 		return err
 	}
+	if sat && t != (dtype{classInt, 32}) {
+		return b.errorf("modifier .sat is not supported here")
+	}
 	o := opMad
 	switch {
+	case sat:
+		return b.thenSaturate(c, t)
 	case part == "hi" && t.signed():
 		o = opMadHiS
 	case part == "hi":
@@ -269,21 +285,6 @@ func lowerMad(b *builder, c *cursor) error {
 		return b.wide(c, t, 4, opMadWideU, opMadWideS)
 	}
 	if _, err := b.three(o, t, t, t); err != nil {
-		return err
-	}
-	return c.end()
-}
-
-// lowerFma is fma, and mad on floats, which is the same since sm_20.
-func lowerFma(b *builder, c *cursor) error {
-	if _, err := c.one("rn"); err != nil {
-		return err
-	}
-	t, err := c.typ("f", 32, 64)
-	if err != nil {
-		return err
-	}
-	if _, err := b.three(opFloat3, t, t, t); err != nil {
 		return err
 	}
 	return c.end()
@@ -305,41 +306,19 @@ func lowerSad(b *builder, c *cursor) error {
 }
 
 func lowerUnary(b *builder, c *cursor) error {
-	t, err := c.typ("sf", 16, 32, 64)
+	if _, ok := c.floating(); ok {
+		return b.float(c)
+	}
+	t, err := c.typ("s", 16, 32, 64)
 	if err != nil {
 		return err
 	}
-	o, f := opNeg, uint8(floatNeg)
+	o := opNeg
 	if b.in.name == "abs" {
-		o, f = opAbs, floatAbs
+		o = opAbs
 	}
-	if t.class == classFloat {
-		o = opFloat1
-	}
-	n, err := b.one(o, t)
-	if err != nil {
+	if _, err := b.one(o, t); err != nil {
 		return err
-	}
-	n.sub = f
-	return c.end()
-}
-
-// lowerFloatUnary is sqrt and rcp, correctly rounded.
-func lowerFloatUnary(b *builder, c *cursor) error {
-	if _, err := c.one("rn"); err != nil {
-		return err
-	}
-	t, err := c.typ("f", 32, 64)
-	if err != nil {
-		return err
-	}
-	n, err := b.one(opFloat1, t)
-	if err != nil {
-		return err
-	}
-	n.sub = floatSqrt
-	if b.in.name == "rcp" {
-		n.sub = floatRcp
 	}
 	return c.end()
 }

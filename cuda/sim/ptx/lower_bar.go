@@ -8,14 +8,14 @@ const (
 	redOr
 )
 
-// lowerBar is bar.sync, barrier.sync, bar.red, barrier.red and bar.warp.sync.
+// lowerBar is bar.sync, bar.arrive, bar.red, the same of barrier, and bar.warp.sync.
 // The threads of a warp must come to a barrier together, as .aligned demands.
 func lowerBar(b *builder, c *cursor) error {
 	if c.opt("warp") != "" {
 		return b.warpBarrier(c)
 	}
 	c.opt("cta")
-	what, err := c.one("sync", "red")
+	what, err := c.one("sync", "red", "arrive")
 	if err != nil {
 		return err
 	}
@@ -43,6 +43,10 @@ func lowerBar(b *builder, c *cursor) error {
 		if vote, not, err = b.predSrc(last); err != nil {
 			return err
 		}
+	} else if what == "arrive" {
+		if err := b.count(2, 2); err != nil {
+			return err
+		}
 	} else if err := b.count(1, 2); err != nil {
 		return err
 	}
@@ -66,6 +70,9 @@ func lowerBar(b *builder, c *cursor) error {
 	n.a, n.b, n.d, n.p, n.q, n.sub = id, count, d, p, vote, red
 	if last-first == 2 {
 		n.flags |= flagCount
+	}
+	if what == "arrive" {
+		n.flags |= flagArrive
 	}
 	if not {
 		n.flags |= flagNot

@@ -109,7 +109,10 @@ func lowerShf(b *builder, c *cursor) error {
 	return c.end()
 }
 
+// lowerLop3 is lop3.b32 d, a, b, c, table, and lop3.and.b32 d|p, a, b, c, table, q,
+// which also combines whether the result is not zero with a predicate.
 func lowerLop3(b *builder, c *cursor) error {
+	combine := c.opt("and", "or")
 	t, err := c.typ("b", 32)
 	if err != nil {
 		return err
@@ -117,22 +120,127 @@ func lowerLop3(b *builder, c *cursor) error {
 	if err := c.end(); err != nil {
 		return err
 	}
-	if err := b.count(5, 5); err != nil {
+	args := b.in.args
+	want := 5
+	if combine != "" {
+		want = 6
+	}
+	if err := b.count(want, want); err != nil {
 		return err
 	}
-	table := b.in.args[4]
+	table := args[4]
 	if table.kind != argInt || table.num > 255 {
 		return b.errorf("the table is no number from 0 to 255")
 	}
-	args := b.in.args
-	b.in.args = args[:4]
+	if combine == "" {
+		b.in.args = args[:4]
+		n, err := b.three(opLop3, t, t, t)
+		b.in.args = args
+		if err != nil {
+			return err
+		}
+		n.sub = uint8(table.num)
+		return nil
+	}
+	if args[0].pair == nil || args[0].pair.not {
+		return b.errorf("lacks a predicate beside the destination")
+	}
+	p, err := b.pred(*args[0].pair)
+	if err != nil {
+		return err
+	}
+	q, not, err := b.predSrc(5)
+	if err != nil {
+		return err
+	}
+	start := len(b.code)
+	plain := append([]arg(nil), args[:4]...)
+	plain[0].pair = nil
+	b.in.args = plain
 	n, err := b.three(opLop3, t, t, t)
 	b.in.args = args
 	if err != nil {
 		return err
 	}
 	n.sub = uint8(table.num)
+	d := n.d
+	if d == 0 {
+		d = b.newSlot()
+	}
+	n.d = d
+	some, with := b.newPred(), b.newPred()
+	if n, err = b.guarded(opSetNe); err != nil {
+		return err
+	}
+	n.p, n.a, n.b = some, d, b.constant(0)
+	if n, err = b.guarded(opPredMov); err != nil {
+		return err
+	}
+	n.p, n.elems[0] = with, q
+	if not {
+		n.op = opPredNot
+	}
+	if n, err = b.guarded(map[string]op{"and": opPredAnd, "or": opPredOr}[combine]); err != nil {
+		return err
+	}
+	n.p, n.elems[0], n.elems[1] = p, some, with
+	b.keepGuard(start)
 	return nil
+}
+
+// lowerBmsk is bmsk: b ones from bit a on.
+func lowerBmsk(b *builder, c *cursor) error {
+	mode, err := c.one("clamp", "wrap")
+	if err != nil {
+		return err
+	}
+	t, err := c.typ("b", 32)
+	if err != nil {
+		return err
+	}
+	n, err := b.two(opBmsk, t)
+	if err != nil {
+		return err
+	}
+	if mode == "clamp" {
+		n.flags |= flagClamp
+	}
+	return c.end()
+}
+
+// lowerSzext is szext: the low b bits of a, extended.
+func lowerSzext(b *builder, c *cursor) error {
+	mode, err := c.one("clamp", "wrap")
+	if err != nil {
+		return err
+	}
+	t, err := c.typ("us", 32)
+	if err != nil {
+		return err
+	}
+	n, err := b.two(opSzext, t)
+	if err != nil {
+		return err
+	}
+	if mode == "clamp" {
+		n.flags |= flagClamp
+	}
+	if t.signed() {
+		n.flags |= flagSigned
+	}
+	return c.end()
+}
+
+// lowerFns is fns: the place of the n-th bit set from a base on.
+func lowerFns(b *builder, c *cursor) error {
+	t, err := c.typ("b", 32)
+	if err != nil {
+		return err
+	}
+	if _, err := b.three(opFns, t, typeB32, dtype{classInt, 32}); err != nil {
+		return err
+	}
+	return c.end()
 }
 
 var prmtModes = map[string]uint8{"": 0, "f4e": 1, "b4e": 2, "rc8": 3, "ecl": 4, "ecr": 5, "rc16": 6}
@@ -199,16 +307,18 @@ func lowerCount(b *builder, c *cursor) error {
 	if b.in.name == "clz" {
 		o = opClz
 	}
-	return b.toU32(c, o, "b")
+	_, err := b.toU32(c, o, "b")
+	return err
 }
 
 func lowerBfind(b *builder, c *cursor) error {
 	shift := c.opt("shiftamt") != ""
-	if err := b.toU32(c, opFindU, "us"); err != nil {
+	t, err := b.toU32(c, opFindU, "us")
+	if err != nil {
 		return err
 	}
 	n := &b.code[len(b.code)-1]
-	if b.in.mods[len(b.in.mods)-1][0] == 's' {
+	if t.signed() {
 		n.op = opFindS
 	}
 	if shift {
@@ -217,32 +327,31 @@ func lowerBfind(b *builder, c *cursor) error {
 	return nil
 }
 
-func (b *builder) toU32(c *cursor, o op, classes string) error {
-	t, err := c.typ(classes, 32, 64)
-	if err != nil {
-		return err
+func (b *builder) toU32(c *cursor, o op, classes string) (t dtype, err error) {
+	if t, err = c.typ(classes, 32, 64); err != nil {
+		return t, err
 	}
 	if err := c.end(); err != nil {
-		return err
+		return t, err
 	}
 	if err := b.count(2, 2); err != nil {
-		return err
+		return t, err
 	}
 	d, err := b.dest(0, typeU32)
 	if err != nil {
-		return err
+		return t, err
 	}
 	x, err := b.src(1, t)
 	if err != nil {
-		return err
+		return t, err
 	}
 	n, err := b.guarded(o)
 	if err != nil {
-		return err
+		return t, err
 	}
 	n.d, n.a = d, x
 	n.width(t)
-	return nil
+	return t, nil
 }
 
 func lowerBrev(b *builder, c *cursor) error {

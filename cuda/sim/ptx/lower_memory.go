@@ -1,90 +1,81 @@
 package ptx
 
-// addr reads an address operand into the address slot and offset of an op.
-func (b *builder) addr(a arg, sp space) (slot int32, off int64, err error) {
-	if a.kind != argAddr {
-		return 0, 0, b.errorf("operand is not an address")
-	}
-	if a.off < -1<<31 || a.off > 1<<31 && a.name != "" {
-		return 0, 0, b.errorf("offset %d", a.off)
-	}
-	if a.name == "" {
-		if sp != spaceLocal {
-			return 0, 0, b.errorf("absolute %s address", sp)
-		}
-		return b.constant(uint64(a.off)), 0, nil
-	}
-	if v := b.variable(a.name); v != nil {
-		if v.space != sp {
-			return 0, 0, b.errorf("%s lies in .%s", a.name, v.space)
-		}
-		slot, err = b.variableAddress(v, 0, dtype{classUint, 64})
-		return slot, a.off, err
-	}
-	slot, reg, err := b.register(arg{kind: argName, name: a.name}, dtype{classUint, 32}, func(_, reg dtype) bool {
-		return reg.bits == 64 && reg.class != classFloat || reg.bits == 32 && reg.class != classFloat
-	})
-	if err != nil {
-		return 0, 0, err
-	}
-	if reg.bits == 32 && (sp == spaceGeneric || sp == spaceGlobal) {
-		return 0, 0, b.errorf("register %s is %s, a %s address is 64 bits", a.name, reg, sp)
-	}
-	return slot, a.off, nil
-}
-
 // accessSpace reads the state space of ld and st; generic without one.
 func accessSpace(c *cursor) space {
-	switch c.opt("global", "shared", "local", "param") {
+	switch c.opt("global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "param::func", "const") {
 	case "global":
 		return spaceGlobal
-	case "shared":
-		c.opt("cta")
+	case "shared", "shared::cta", "shared::cluster":
 		return spaceShared
 	case "local":
 		return spaceLocal
-	case "param":
+	case "param", "param::entry", "param::func":
 		return spaceParam
+	case "const":
+		return spaceConst
 	}
 	return spaceGeneric
 }
 
-// ordering takes modifiers that say how an access is ordered with other threads. Blocks run one by one and warps only change over at
-// barriers, so every access is as strong as the strongest.
-func ordering(c *cursor) {
-	if c.opt("relaxed", "acquire", "release") != "" {
-		c.opt("cta", "gpu", "sys")
+var scopes = []string{"cta", "cluster", "gpu", "sys"}
+
+// ordering takes modifiers that say how an access is ordered with other threads,
+// and reports whether it is a strong one: what others write between two of them is
+// seen. Memory is in order here, so every access is as strong as the strongest.
+func ordering(c *cursor) (strong bool) {
+	if c.opt("mmio") != "" {
+		strong = true
 	}
-	c.opt("volatile", "weak")
+	if c.opt("relaxed", "acquire", "release") != "" {
+		c.opt(scopes...)
+		strong = true
+	}
+	return c.opt("volatile", "weak") == "volatile" || strong
 }
 
-// cacheHints takes modifiers that change how fast an access is.
-func cacheHints(c *cursor, load bool) {
+// cacheHints takes modifiers that change how fast an access is. policy: there is an
+// operand more.
+func cacheHints(c *cursor, load bool) (strong, policy bool) {
 	if load {
-		c.opt("ca", "cg", "cs", "lu", "cv")
+		strong = c.opt("ca", "cg", "cs", "lu", "cv") == "cv"
 		c.opt("nc")
 	} else {
 		c.opt("wb", "cg", "cs", "wt")
 	}
 	c.opt("L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate")
+	c.opt("L2::evict_normal", "L2::evict_first", "L2::evict_last")
+	policy = c.opt("L2::cache_hint") != ""
 	c.opt("L2::64B", "L2::128B", "L2::256B")
+	return strong, policy
+}
+
+// policy checks the operand at i that says how a cache is to treat an access.
+func (b *builder) policy(i int) error {
+	_, err := b.src(i, typeB64)
+	return err
 }
 
 func vector(c *cursor) uint8 {
-	switch c.opt("v2", "v4") {
+	switch c.opt("v2", "v4", "v8") {
 	case "v2":
 		return 2
 	case "v4":
 		return 4
+	case "v8":
+		return 8
 	}
 	return 1
 }
 
 // access reads everything of ld and st but the registers.
 func (b *builder) access(c *cursor, load bool) (n inst, t dtype, err error) {
-	ordering(c)
+	strong := ordering(c)
 	n.space = accessSpace(c)
-	cacheHints(c, load)
+	volatile, policy := cacheHints(c, load)
+	if strong || volatile {
+		n.flags |= flagStrong
+	}
+	c.opt("unified")
 	n.vec = vector(c)
 	if t, err = c.typ("busf", 8, 16, 32, 64); err != nil {
 		return
@@ -93,10 +84,22 @@ func (b *builder) access(c *cursor, load bool) (n inst, t dtype, err error) {
 		return
 	}
 	n.size = uint8(t.size())
-	if int(n.vec)*t.size() > 16 {
-		return n, t, b.errorf("vector of %d bytes; the most is 16", int(n.vec)*t.size())
+	most := 16
+	if n.space == spaceGlobal && t.bits >= 32 {
+		most = 32
 	}
-	return n, t, b.count(2, 2)
+	if int(n.vec)*t.size() > most {
+		return n, t, b.errorf("vector of %d bytes; the most is %d", int(n.vec)*t.size(), most)
+	}
+	want := 2
+	if policy {
+		if want = 3; len(b.in.args) == 3 {
+			if err := b.policy(2); err != nil {
+				return n, t, err
+			}
+		}
+	}
+	return n, t, b.count(want, want)
 }
 
 // elements returns the n operands of a vector, or the operand itself.
@@ -114,9 +117,9 @@ func (b *builder) elements(a arg, n uint8) ([]arg, error) {
 }
 
 // put merges the fields of an access into an op.
-func (n *inst) put(acc inst, slot int32, off int64) {
-	n.space, n.size, n.vec = acc.space, acc.size, acc.vec
-	n.a, n.imm = slot, off
+func (n *inst) put(acc inst, at operandAddr) {
+	n.space, n.size, n.vec, n.flags = at.space, acc.size, acc.vec, acc.flags
+	n.a, n.imm = at.slot, at.off
 }
 
 func lowerLd(b *builder, c *cursor) error {
@@ -124,7 +127,7 @@ func lowerLd(b *builder, c *cursor) error {
 	if err != nil {
 		return err
 	}
-	slot, off, err := b.addr(b.in.args[1], acc.space)
+	at, err := b.addr(b.in.args[1], acc.space)
 	if err != nil {
 		return err
 	}
@@ -153,7 +156,7 @@ func lowerLd(b *builder, c *cursor) error {
 		}
 		reg = t
 	}
-	if acc.space == spaceParam {
+	if at.space == spaceParam {
 		if at, ok := b.fixedParam(b.in.args[1], acc.vec*acc.size); ok {
 			return b.loadFixed(acc, t, reg, at)
 		}
@@ -162,10 +165,10 @@ func lowerLd(b *builder, c *cursor) error {
 	if err != nil {
 		return err
 	}
-	if acc.space == spaceParam {
+	if at.space == spaceParam {
 		n.op = opLdParam
 	}
-	n.put(acc, slot, off)
+	n.put(acc, at)
 	n.elems, n.mask, n.sh = acc.elems, mask(reg.bits), 64-t.bits
 	if t.signed() {
 		n.flags |= flagSigned
@@ -214,12 +217,14 @@ func lowerSt(b *builder, c *cursor) error {
 	if err != nil {
 		return err
 	}
-	if acc.space == spaceParam {
-		return b.errorf("store to a parameter")
-	}
-	slot, off, err := b.addr(b.in.args[0], acc.space)
-	if err != nil {
+	at, err := b.addr(b.in.args[0], acc.space)
+	switch {
+	case acc.space == spaceConst:
+		return b.errorf("modifier .const is not supported here")
+	case err != nil:
 		return err
+	case at.space == spaceParam:
+		return b.errorf("store to a parameter")
 	}
 	vec, err := b.elements(b.in.args[1], acc.vec)
 	if err != nil {
@@ -234,7 +239,7 @@ func lowerSt(b *builder, c *cursor) error {
 	if err != nil {
 		return err
 	}
-	n.put(acc, slot, off)
+	n.put(acc, at)
 	n.elems = acc.elems
 	return nil
 }
@@ -248,37 +253,4 @@ func (b *builder) stored(v arg, t dtype) (int32, error) {
 		}
 	}
 	return b.source(v, t)
-}
-
-// lowerCvta moves an address between a state space and the generic one: an
-// addition of the window's base, or nothing for global memory.
-func lowerCvta(b *builder, c *cursor) error {
-	to := c.opt("to") != ""
-	where, err := c.one("global", "shared", "local", "param")
-	if err != nil {
-		return err
-	}
-	if where == "shared" {
-		c.opt("cta")
-	}
-	t, err := c.typ("u", 64)
-	if err != nil {
-		return err
-	}
-	if err := c.end(); err != nil {
-		return err
-	}
-	if _, err := b.one(opMov, t); err != nil {
-		return err
-	}
-	base := map[string]uint64{"shared": windowShared, "local": windowLocal, "param": windowParam}[where]
-	if base == 0 {
-		return nil
-	}
-	n := &b.code[len(b.code)-1]
-	n.op, n.b = opAdd, b.constant(base)
-	if to {
-		n.op = opSub
-	}
-	return nil
 }

@@ -100,7 +100,7 @@ func (b *builder) pack(t dtype, d arg, vec []arg) error {
 	if err != nil {
 		return err
 	}
-	var elems [4]int32
+	var elems [8]int32
 	for i, v := range vec {
 		if elems[i], err = b.source(v, e); err != nil {
 			return err

@@ -1,5 +1,10 @@
 package ptx
 
+import (
+	"maps"
+	"slices"
+)
+
 // predicate reads p, a and perhaps b, all predicates, into an op. Sources have
 // no negation here, but may be constants.
 func (b *builder) predicate(o op) error {
@@ -54,18 +59,18 @@ var comparisons = map[string]comparison{
 	"gtu": {classes: "f"}, "geu": {classes: "f"}, "num": {classes: "f"}, "nan": {classes: "f"},
 }
 
+var comparisonNames = slices.Collect(maps.Keys(comparisons))
+
 // compare reads what setp and set share: the comparison, an operator that
 // combines its result with a predicate, and (with result) the result's type.
 func (b *builder) compare(c *cursor, result bool) (t, to dtype, cmp string, combine string, err error) {
-	if len(c.mods) == 0 {
-		return t, to, "", "", b.errorf("lacks a comparison")
+	if cmp = c.opt(comparisonNames...); cmp == "" {
+		if len(c.mods) == 0 {
+			return t, to, "", "", b.errorf("lacks a comparison")
+		}
+		return t, to, "", "", b.errorf("modifier .%s is not supported here", c.mods[0])
 	}
-	cmp = c.mods[0]
-	cm, ok := comparisons[cmp]
-	if !ok {
-		return t, to, "", "", b.errorf("modifier .%s is not supported here", cmp)
-	}
-	c.mods = c.mods[1:]
+	cm := comparisons[cmp]
 	combine = c.opt("and", "or", "xor")
 	if result {
 		if to, err = c.typ("us", 32); err != nil {
@@ -163,7 +168,7 @@ func (b *builder) keepGuard(start int) {
 	kept := b.newPred()
 	b.code = append(b.code, inst{})
 	copy(b.code[start+1:], b.code[start:])
-	b.code[start] = inst{op: opPredMov, guard: -1, p: kept, q: -1, elems: [4]int32{first.guard}, join: -1, line: first.line, srcInst: first.srcInst}
+	b.code[start] = inst{op: opPredMov, guard: -1, p: kept, q: -1, elems: [8]int32{first.guard}, join: -1, line: first.line, srcInst: first.srcInst}
 	for i := start + 1; i < len(b.code); i++ {
 		b.code[i].guard = kept
 	}

@@ -204,3 +204,105 @@ func lowerActive(b *builder, c *cursor) error {
 	n.d = d
 	return nil
 }
+
+// lowerRedux is redux.sync.
+func lowerRedux(b *builder, c *cursor) error {
+	if _, err := c.one("sync"); err != nil {
+		return err
+	}
+	what, err := c.one("add", "min", "max", "and", "or", "xor")
+	if err != nil {
+		return err
+	}
+	flags := uint32(0)
+	abs, nan := c.opt("abs") != "", c.opt("NaN") != ""
+	classes := "us"
+	switch what {
+	case "and", "or", "xor":
+		classes = "b"
+	case "min", "max":
+		classes = "usf"
+	}
+	t, err := c.typ(classes, 32)
+	if err != nil {
+		return err
+	}
+	if t.class != classFloat && (abs || nan) {
+		return b.errorf("modifier .abs or .NaN is not supported here")
+	}
+	if abs {
+		flags |= flagXorSign
+	}
+	if nan {
+		flags |= flagNaN
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	if err := b.count(3, 3); err != nil {
+		return err
+	}
+	d, err := b.dest(0, t)
+	if err != nil {
+		return err
+	}
+	x, err := b.src(1, t)
+	if err != nil {
+		return err
+	}
+	members, err := b.src(2, typeB32)
+	if err != nil {
+		return err
+	}
+	n, err := b.guarded(opRedux)
+	if err != nil {
+		return err
+	}
+	n.d, n.a, n.elems[0], n.flags = d, x, members, flags
+	n.sub = map[string]uint8{"add": reduxAdd, "min": reduxMinU, "max": reduxMaxU, "and": reduxAnd, "or": reduxOr, "xor": reduxXor}[what]
+	switch {
+	case t.signed() && what != "add":
+		n.sub += reduxMinS - reduxMinU
+	case t.class == classFloat:
+		n.sub += reduxMinF - reduxMinU
+	}
+	return nil
+}
+
+// lowerElect is elect.sync d|p, members.
+func lowerElect(b *builder, c *cursor) error {
+	if _, err := c.one("sync"); err != nil {
+		return err
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	if err := b.count(2, 2); err != nil {
+		return err
+	}
+	out := b.in.args[0]
+	if out.pair == nil || out.pair.not {
+		return b.errorf("lacks a predicate beside the destination")
+	}
+	p, err := b.pred(*out.pair)
+	if err != nil {
+		return err
+	}
+	out.pair = nil
+	d := b.newSlot()
+	if out.kind != argSink {
+		if d, _, err = b.register(out, typeB32, dtype.agrees); err != nil {
+			return err
+		}
+	}
+	members, err := b.src(1, typeB32)
+	if err != nil {
+		return err
+	}
+	n, err := b.guarded(opElect)
+	if err != nil {
+		return err
+	}
+	n.d, n.p, n.elems[0] = d, p, members
+	return nil
+}

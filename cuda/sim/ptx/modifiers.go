@@ -1,6 +1,9 @@
 package ptx
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // cursor walks the modifiers of an instruction: each must be taken by someone.
 type cursor struct {
@@ -8,20 +11,19 @@ type cursor struct {
 	mods []string
 }
 
-// opt takes the next modifier if it is one of names, else returns "".
+// opt takes the first modifier that is one of names, else returns "". Modifiers may
+// come in any order but for that of types, as ptxas 12.9 has it.
 func (c *cursor) opt(names ...string) string {
-	if len(c.mods) > 0 {
-		for _, n := range names {
-			if c.mods[0] == n {
-				c.mods = c.mods[1:]
-				return n
-			}
+	for i, m := range c.mods {
+		if slices.Contains(names, m) {
+			c.mods = slices.Delete(slices.Clone(c.mods), i, i+1)
+			return m
 		}
 	}
 	return ""
 }
 
-// one takes the next modifier, which must be one of names.
+// one is opt where one of names has to be there.
 func (c *cursor) one(names ...string) (string, error) {
 	if s := c.opt(names...); s != "" {
 		return s, nil
@@ -42,7 +44,7 @@ func (c *cursor) typ(classes string, widths ...uint8) (dtype, error) {
 	if !ok {
 		return dtype{}, c.b.errorf("modifier .%s is not supported here", c.mods[0])
 	}
-	if !strings.ContainsRune(classes, rune("busfp"[t.class])) {
+	if t.class > classPred || !strings.ContainsRune(classes, rune("busfp"[t.class])) {
 		return dtype{}, c.b.errorf("type %s is not supported here", t)
 	}
 	if t.class != classPred {
@@ -56,6 +58,28 @@ func (c *cursor) typ(classes string, widths ...uint8) (dtype, error) {
 	}
 	c.mods = c.mods[1:]
 	return t, nil
+}
+
+// floating returns the last modifier that is a floating-point type.
+func (c *cursor) floating() (dtype, bool) {
+	for _, m := range slices.Backward(c.mods) {
+		if t, ok := typeNames[m]; ok && t.floating() {
+			return t, true
+		}
+	}
+	return dtype{}, false
+}
+
+// exactly takes the next modifier, which must be the type t.
+func (c *cursor) exactly(t dtype) error {
+	if len(c.mods) > 0 && c.mods[0] == t.String()[1:] {
+		c.mods = c.mods[1:]
+		return nil
+	}
+	if len(c.mods) == 0 {
+		return c.b.errorf("lacks a type")
+	}
+	return c.b.errorf("modifier .%s is not supported here", c.mods[0])
 }
 
 // end checks that no modifier is left.

@@ -7,6 +7,8 @@ type Module struct {
 	AddressSize int    // 64
 
 	kernels []*Kernel
+	tree    *tree
+	image   uint64 // bytes of variables
 }
 
 // Param describes one kernel parameter.
@@ -31,13 +33,18 @@ type Kernel struct {
 	reqThreads   [3]uint32
 	barriers     bool
 
-	code     []inst
-	text     []string // of each source instruction
-	slots    int
-	preds    int
-	consts   []constSlot
-	paramIn  []paramSlot
-	specials []specialSlot
+	code       []inst
+	text       []string // of each source instruction
+	sources    []string // and its place in what was compiled
+	calls      []callSite
+	pointers   []pointer
+	constBytes uint64      // of the module's constants, which its image begins with
+	images     []constSlot // of places in the image
+	slots      int
+	preds      int
+	consts     []constSlot
+	paramIn    []paramSlot
+	specials   []specialSlot
 }
 
 type constSlot struct {
@@ -62,24 +69,80 @@ type specialSlot struct {
 // failure is a *[SyntaxError]; nothing in src makes Parse panic. Trailing zero
 // bytes are ignored.
 func Parse(name string, src []byte) (*Module, error) {
-	t, err := parseTree(src)
+	m, err := parseModule(src)
 	if err == nil {
-		m := &Module{Version: t.version, Target: t.target, AddressSize: t.addressSize}
-		for _, e := range t.entries {
-			var k *Kernel
-			if k, err = lower(e); err != nil {
-				break
-			}
-			m.kernels = append(m.kernels, k)
-		}
-		if err == nil {
-			return m, nil
-		}
+		return m, nil
 	}
 	if s, ok := err.(*SyntaxError); ok {
 		s.Module = name
 	}
 	return nil, err
+}
+
+func parseModule(src []byte) (*Module, error) {
+	t, err := parseTree(src)
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{Version: t.version, Target: t.target, AddressSize: t.addressSize, tree: t}
+	var consts uint64
+	if consts, m.image, err = t.layout(); err != nil {
+		return nil, err
+	}
+	for _, v := range t.globals {
+		for _, r := range v.relocs {
+			if _, err := t.value(r, 0); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, e := range t.entries {
+		k, err := lower(t, e)
+		if err != nil {
+			return nil, err
+		}
+		k.constBytes = consts
+		m.kernels = append(m.kernels, k)
+	}
+	for _, e := range t.entries {
+		e.body = nil // lowered
+	}
+	return m, nil
+}
+
+// value is an address in a variable's initial content, with the module's variables at
+// base.
+func (t *tree) value(r reloc, base uint64) (uint64, error) {
+	if v := t.global.vars[r.name]; v != nil && !v.extern && (v.space == spaceGlobal || v.space == spaceConst) {
+		return base + v.image + uint64(r.addend), nil
+	}
+	if e := t.function[r.name]; e != nil {
+		return functionAddress(e) + uint64(r.addend), nil
+	}
+	return 0, &SyntaxError{Line: r.line, Msg: "address of unknown " + r.name}
+}
+
+// ImageSize is how many bytes the module's variables take, those of .const and .global
+// together; 0: there are none. They are aligned to 1024 bytes at most.
+func (m *Module) ImageSize() uint64 { return m.image }
+
+// Image returns the initial content of the module's variables for a place in memory.
+// A launch is told of the place ([Launch.Image]); what one leaves in the variables the
+// next one finds.
+func (m *Module) Image(base uint64) []byte {
+	p := make([]byte, m.image)
+	for _, v := range m.tree.globals {
+		at := p[v.image:]
+		copy(at, v.data)
+		for _, r := range v.relocs {
+			x, _ := m.tree.value(r, base) // parsing has made sure
+			x >>= r.shift
+			for i := range r.size {
+				at[r.off+uint64(i)] = byte(x >> (8 * i))
+			}
+		}
+	}
+	return p
 }
 
 // Kernel returns the kernel of that name.

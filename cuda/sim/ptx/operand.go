@@ -1,6 +1,9 @@
 package ptx
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // resolve finds a register's declaration: by its name, or as one of a range.
 func (b *builder) resolve(name string) (dtype, regKey, bool) {
@@ -65,6 +68,7 @@ func (b *builder) register(a arg, t dtype, fit func(t, reg dtype) bool) (int32, 
 	if !ok {
 		s = b.newSlot()
 		b.regSlots[key] = s
+		b.fn.regs = append(b.fn.regs, s)
 	}
 	return s, reg, nil
 }
@@ -93,15 +97,17 @@ func (b *builder) src(i int, t dtype) (int32, error) {
 
 func (b *builder) source(a arg, t dtype) (int32, error) {
 	switch {
-	case a.kind == argInt && t.class == classFloat:
+	case a.kind == argInt && t.floating() && t.class != classF16x2 && t.class != classBF16x2 && t.class != classF16 && t.class != classBF16:
 		return 0, b.errorf("integer constant where %s belongs", t)
 	case a.kind == argInt:
 		if v := int64(a.num); a.num > mask(t.bits) && (v >= 0 || v < -1<<(t.bits-1)) {
 			return 0, b.errorf("constant %d does not fit %s", v, t)
 		}
 		return b.constant(a.num & mask(t.bits)), nil
+	case a.kind == argFloat && a.bits == 0 && t == typeF32:
+		return b.constant(uint64(math.Float32bits(float32(f64(a.num))))), nil
 	case a.kind == argFloat:
-		if t.class != classFloat && t.class != classBits || t.bits != a.bits {
+		if t.class != classFloat && t.class != classBits || t.bits != a.bits && (a.bits != 0 || t.bits != 64) {
 			return 0, b.errorf("floating-point constant where %s belongs", t)
 		}
 		return b.constant(a.num), nil
@@ -112,33 +118,14 @@ func (b *builder) source(a arg, t dtype) (int32, error) {
 		if v := b.variable(a.name); v != nil {
 			return b.variableAddress(v, a.off, t)
 		}
+		if e := b.t.function[a.name]; e != nil && t.bits == 64 && !t.floating() && a.off == 0 {
+			if _, _, isReg := b.resolve(a.name); !isReg {
+				return b.constant(functionAddress(e)), nil
+			}
+		}
 	}
 	s, _, err := b.register(a, t, dtype.agrees)
 	return s, err
-}
-
-// variableAddress is a name used as a value: its address in its state space.
-func (b *builder) variableAddress(v *variable, off int64, t dtype) (int32, error) {
-	if t.bits != 64 && (t.bits != 32 || v.space == spaceGlobal) || t.class == classFloat {
-		return 0, b.errorf("address of %s where %s belongs", v.name, t)
-	}
-	if off < -1<<31 || off > 1<<31 {
-		return 0, b.errorf("offset %d", off)
-	}
-	if v.extern {
-		b.externAlign = max(b.externAlign, int(v.align))
-		s, ok := b.externs[off]
-		if !ok {
-			s = b.newSlot()
-			b.externs[off] = s
-		}
-		return s, nil
-	}
-	at, err := b.address(v)
-	if err != nil {
-		return 0, err
-	}
-	return b.constant((at + uint64(off)) & mask(t.bits)), nil
 }
 
 func (b *builder) arg(i int) (arg, error) {
@@ -181,6 +168,7 @@ func (b *builder) pred(a arg) (int32, error) {
 	if !ok {
 		s = b.newPred()
 		b.predSlots[key] = s
+		b.fn.preds = append(b.fn.preds, s)
 	}
 	return s, nil
 }

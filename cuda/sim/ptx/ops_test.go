@@ -529,7 +529,7 @@ func TestEveryOp(t *testing.T) {
 			{op: o, guard: -1, p: 1, size: 4, vec: 1, space: spaceGlobal, target: 1, join: 1, mask: math.MaxUint64},
 			{op: opExit, guard: -1},
 		}
-		k := &Kernel{name: "k", code: code, text: []string{""}, slots: 1, preds: 2, maxThreads: MaxThreads, barriers: true}
+		k := &Kernel{name: "k", code: code, text: []string{""}, sources: []string{""}, calls: []callSite{{to: target{start: 1}}}, local: 64, slots: 1, preds: 2, maxThreads: MaxThreads, barriers: true}
 		r := start(t, k, nil, Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}})
 		_, err := r.Step(1)
 		if o == opBad {

@@ -40,14 +40,19 @@ func (p *parser) local(e *entry, sc *scope) {
 	case "local":
 		p.advance()
 		e.vars = append(e.vars, p.variable(spaceLocal, false, sc)...)
+	case "param":
+		p.advance()
+		e.vars = append(e.vars, p.variable(spaceParam, false, sc)...)
+	case "global", "const":
+		p.advance()
+		p.moduleVariable(d, false, sc)
 	case "pragma":
 		p.advance()
 		p.pragma()
 	case "loc":
-		p.advance()
-		for p.err == nil && p.tok.kind == tokInt {
-			p.advance()
-		}
+		p.loc()
+	case "file":
+		p.file()
 	default:
 		p.fail(".%s is not supported in a kernel", d)
 	}
@@ -56,12 +61,8 @@ func (p *parser) local(e *entry, sc *scope) {
 // registers reads ".b32 %r<10>, %a, %b;".
 func (p *parser) registers(sc *scope) {
 	typ, ok := typeNames[p.tok.text]
-	if p.tok.kind != tokDot || !ok {
+	if p.tok.kind != tokDot || !ok || !typ.declarable() {
 		p.fail("%s where a register type belongs", p.tok)
-		return
-	}
-	if typ.bits == 8 {
-		p.fail("registers of 8 bits are not supported")
 		return
 	}
 	p.advance()
@@ -92,16 +93,22 @@ func (p *parser) registers(sc *scope) {
 
 // statement reads a label, or an instruction with its guard and operands.
 func (p *parser) statement(e *entry, sc *scope) {
-	in := instr{line: p.tok.line, scope: sc}
+	in := instr{line: p.tok.line, scope: sc, src: p.src}
 	if p.accept("@") {
 		in.not = p.accept("!")
 		in.guard = p.ident("a predicate")
 	}
 	in.name = p.ident("an instruction")
 	if in.guard == "" && p.accept(":") {
-		if p.tok.kind == tokDot && (p.tok.text == "branchtargets" || p.tok.text == "calltargets") {
-			p.targets(in.name, sc)
-			return
+		if p.tok.kind == tokDot {
+			switch p.tok.text {
+			case "branchtargets", "calltargets":
+				p.targets(in.name, sc)
+				return
+			case "callprototype":
+				p.prototype(in.name, sc)
+				return
+			}
 		}
 		if sc.labels[in.name] && p.err == nil {
 			p.fail("label %s defined twice", in.name)
@@ -129,12 +136,23 @@ func (p *parser) statement(e *entry, sc *scope) {
 	e.body = append(e.body, in)
 }
 
-// targets reads the list that a brx.idx chooses from.
-func (p *parser) targets(name string, sc *scope) {
-	if p.tok.text != "branchtargets" {
-		p.fail(".%s is not supported", p.tok.text)
-		return
+// prototype reads the signature of what an indirect call calls.
+func (p *parser) prototype(name string, sc *scope) {
+	e := &entry{line: p.tok.line, top: newScope(nil), function: true, name: name}
+	p.advance()
+	p.signature(e, false)
+	for p.err == nil && p.tok.kind == tokDot && p.tok.text == "noreturn" {
+		p.advance()
 	}
+	p.expect(";")
+	if _, twice := sc.protos[name]; twice && p.err == nil {
+		p.fail("label %s defined twice", name)
+	}
+	sc.protos[name] = e
+}
+
+// targets reads the list that a brx.idx or a call chooses from.
+func (p *parser) targets(name string, sc *scope) {
 	p.advance()
 	var list []string
 	for p.err == nil {
@@ -166,12 +184,25 @@ func (p *parser) arg(vectors bool) arg {
 		}
 		p.expect("]")
 		return a
+	case vectors && p.accept("("):
+		a := arg{kind: argList}
+		for p.err == nil && !p.is(")") {
+			a.vec = append(a.vec, p.arg(false))
+			if len(a.vec) > maxFormals {
+				p.fail("more than %d arguments", maxFormals)
+			}
+			if !p.accept(",") {
+				break
+			}
+		}
+		p.expect(")")
+		return a
 	case vectors && p.accept("{"):
 		a := arg{kind: argVec}
 		for p.err == nil {
 			a.vec = append(a.vec, p.arg(false))
-			if len(a.vec) > 4 {
-				p.fail("vector of more than four elements")
+			if len(a.vec) > 8 {
+				p.fail("vector of more than eight elements")
 			}
 			if !p.accept(",") {
 				break
@@ -186,18 +217,20 @@ func (p *parser) arg(vectors bool) arg {
 		if !minus {
 			p.accept("+")
 		}
+		if p.tok.kind == tokReal || p.tok.kind == tokF32 || p.tok.kind == tokF64 {
+			a := p.floatArg()
+			if minus {
+				a.negate()
+			}
+			return a
+		}
 		v := p.integer("a number")
 		if minus {
 			v = -v
 		}
 		return arg{kind: argInt, num: v}
-	case p.tok.kind == tokF32 || p.tok.kind == tokF64:
-		a := arg{kind: argFloat, num: p.tok.num, bits: 32}
-		if p.tok.kind == tokF64 {
-			a.bits = 64
-		}
-		p.advance()
-		return a
+	case p.tok.kind == tokF32 || p.tok.kind == tokF64 || p.tok.kind == tokReal:
+		return p.floatArg()
 	case p.tok.kind == tokIdent:
 		a := arg{kind: argName, name: p.name()}
 		if a.name == "_" {
@@ -205,6 +238,9 @@ func (p *parser) arg(vectors bool) arg {
 		}
 		if p.accept("+") {
 			a.off = p.offset(false)
+		}
+		if a.name == "WARP_SZ" {
+			return arg{kind: argInt, num: warpSize}
 		}
 		if vectors && p.accept("|") {
 			q := p.arg(false)
@@ -214,6 +250,18 @@ func (p *parser) arg(vectors bool) arg {
 	}
 	p.fail("%s where an operand belongs", p.tok)
 	return arg{}
+}
+
+func (p *parser) floatArg() arg {
+	a := arg{kind: argFloat, num: p.tok.num}
+	switch p.tok.kind {
+	case tokF32:
+		a.bits = 32
+	case tokF64:
+		a.bits = 64
+	}
+	p.advance()
+	return a
 }
 
 // name reads an identifier with the .x of a special register.
@@ -235,4 +283,13 @@ func (p *parser) offset(minus bool) int64 {
 		v = -v
 	}
 	return v
+}
+
+// negate changes the sign of a floating-point constant.
+func (a *arg) negate() {
+	if a.bits == 32 {
+		a.num ^= 1 << 31
+	} else {
+		a.num ^= 1 << 63
+	}
 }

@@ -6,7 +6,7 @@ package ptx
 
 // sources calls f on each register slot that the op reads.
 func (n *inst) sources(f func(slot *int32)) {
-	if n.op.writesPred() && n.op >= opPredAnd {
+	if n.op >= opPredAnd && n.op <= opPredMov {
 		return // predicates only
 	}
 	f(&n.a)
@@ -16,7 +16,7 @@ func (n *inst) sources(f func(slot *int32)) {
 	switch n.op {
 	case opSt, opPack:
 		elems = int(n.vec)
-	case opBfi, opShfl, opVote, opMatch, opWarpSync:
+	case opBfi, opShfl, opVote, opMatch, opRedux, opElect, opWarpSync, opCopyAsync:
 		elems = 1
 	}
 	for i := range n.elems[:elems] {

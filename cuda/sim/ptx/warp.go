@@ -16,6 +16,8 @@ type warpState uint8
 const (
 	warpReady warpState = iota
 	warpWaiting
+	warpAsleep // until wake
+	warpStuck  // it looks at memory that only others can change
 	warpExited
 )
 
@@ -24,16 +26,19 @@ const (
 	noPlace     = -1
 )
 
-// entryPoint is an element of the reconvergence stack: lanes that go on at pc
-// when what lies above has ended, until they come to rpc.
+// entryPoint is an element of the reconvergence stack: lanes that go on at pc until
+// they come to rpc. Those that others are below an entry for the place that they go
+// to: lanes of its mask that run elsewhere, or have an entry above it, are not there
+// yet.
 type entryPoint struct {
 	pc, rpc int32
 	mask    uint32
-	waiting bool // at a .sync instruction at pc
+	waiting bool   // at a .sync instruction at pc
+	call    *frame // lanes return here from a call; nil: they come from a branch
 }
 
-// warp is the state of 32 threads. The running entry of the stack is pc, rpc
-// and mask.
+// warp is the state of 32 threads. What runs is pc, rpc and mask; the rest is on the
+// stack.
 type warp struct {
 	regs  []lanes
 	preds []uint32
@@ -46,23 +51,20 @@ type warp struct {
 	carry   uint32 // the condition code of each lane
 	first   uint32 // linear thread index of lane 0
 	steps   uint64
-	slept   uint64 // nanoseconds, since the thread block began
+	extra   uint64 // steps that count against the limit beside these
+	due     uint64 // steps at which the warp looks up: see Run.interrupt
+	wake    uint64 // nanoseconds: when it goes on
 	state   warpState
+	sliced  bool   // it has had its turn
+	took    uint64 // nanoseconds of that turn
 	barrier uint32
 	votes   uint32 // of bar.red
 	want    uint32 // warps that the barrier waits for; 0: all
-}
 
-// sleep lets time pass for the warp: as long as the lane of m that sleeps
-// longest.
-func (w *warp) sleep(ns *lanes, m uint32) {
-	longest := uint64(0)
-	for i, t := range ns {
-		if m>>i&1 != 0 {
-			longest = max(longest, t)
-		}
-	}
-	w.slept += min(longest, maxSleep)
+	copies []asyncCopy
+	groups [warpSize]uint32 // of copies, that a lane has closed
+
+	watch watch
 }
 
 // branch parts the warp: taken goes to target, the others on from fall, and
@@ -90,16 +92,24 @@ func (w *warp) branch(taken uint32, target, fall, join int32) int32 {
 }
 
 // pop takes the next entry off the stack; false: there is none.
-func (w *warp) pop() bool {
+func (r *Run) pop(w *warp) bool {
 	for len(w.stack) > 0 {
 		e := w.stack[len(w.stack)-1]
 		w.stack = w.stack[:len(w.stack)-1]
 		if e.mask != 0 {
-			w.pc, w.rpc, w.mask = e.pc, e.rpc, e.mask
+			r.resume(w, e)
 			return true
 		}
 	}
 	return false
+}
+
+// resume makes an entry what the warp runs.
+func (r *Run) resume(w *warp, e entryPoint) {
+	w.pc, w.rpc, w.mask = e.pc, e.rpc, e.mask
+	if e.call != nil {
+		r.finish(w, e.call, e.mask)
+	}
 }
 
 // exit ends lanes.
@@ -111,36 +121,102 @@ func (w *warp) exit(m uint32) {
 	}
 }
 
-// gather brings the lanes of need together at the instruction at pc, where the
-// warp's running lanes are. ok: they are all running now. Otherwise, if moved,
-// the warp goes on with other lanes, elsewhere, that must come here first; if
-// not, they cannot come.
-func (w *warp) gather(pc int32, need uint32) (ok, moved bool) {
+// leave makes lanes return from the function that they are in: they are taken off
+// what it still has to do.
+func (w *warp) leave(m uint32) {
+	w.mask &^= m
+	for i := len(w.stack) - 1; i >= 0 && m != 0; i-- {
+		e := &w.stack[i]
+		if e.call != nil {
+			m &^= e.call.mask
+			continue
+		}
+		e.mask &^= m
+	}
+}
+
+// other makes lanes run that are not: the lowest entry whose lanes are all there, or
+// where partly says so and there is none, those of an entry that are there. These
+// leave the ones behind that they would have met; PTX promises that every thread gets
+// on (section "Independent Thread Scheduling"). Entries that ok refuses are passed
+// over. What ran before comes back last.
+func (r *Run) other(w *warp, partly bool, ok func(e entryPoint) bool, waiting bool) bool {
+	choice, there, whole := -1, uint32(0), false
+	busy := w.mask
+	for i := len(w.stack) - 1; i >= 0; i-- {
+		e := w.stack[i]
+		free := e.mask &^ busy
+		busy |= e.mask
+		switch {
+		case free == 0 || !ok(e):
+		case free == e.mask:
+			choice, there, whole = i, free, true
+		case partly && !whole && choice < 0:
+			choice, there = i, free
+		}
+	}
+	if choice < 0 {
+		return false
+	}
+	e := w.stack[choice]
+	if whole {
+		w.stack = append(w.stack[:choice], w.stack[choice+1:]...)
+	} else {
+		w.stack[choice].mask &^= there
+		e.mask = there
+	}
+	w.stack = append(w.stack, entryPoint{pc: w.pc, rpc: w.rpc, mask: w.mask, waiting: waiting})
+	r.resume(w, e)
+	return true
+}
+
+// gather brings the lanes of need together at the instruction at pc, where the warp's
+// running lanes are. It returns the lanes that execute it now: those that have come
+// from elsewhere go on behind it on their own way. moved: the warp goes on with other
+// lanes, that must come here first. Neither: they can not come.
+func (r *Run) gather(w *warp, pc int32, need uint32) (here uint32, moved bool) {
 	if w.mask&need == need {
-		return true, false
+		return w.mask, false
 	}
-	bottom := len(w.stack)
-	for bottom > 0 && w.stack[bottom-1].rpc == w.rpc {
-		bottom--
+	w.pc = pc
+	if r.other(w, false, func(e entryPoint) bool { return !e.waiting }, true) {
+		return 0, true
 	}
-	for i := len(w.stack) - 1; i >= bottom; i-- {
-		if e := w.stack[i]; !e.waiting && e.mask != 0 {
-			copy(w.stack[bottom+1:i+1], w.stack[bottom:i])
-			w.stack[bottom] = entryPoint{pc: pc, rpc: w.rpc, mask: w.mask, waiting: true}
-			w.pc, w.rpc, w.mask = e.pc, e.rpc, e.mask
-			return false, true
+	here = w.mask
+	for _, e := range w.stack {
+		if e.waiting && e.pc == pc {
+			here |= e.mask
 		}
 	}
-	kept := w.stack[:bottom]
-	for _, e := range w.stack[bottom:] {
-		if e.pc == pc {
+	if here&need != need {
+		return 0, false
+	}
+	kept := w.stack[:0]
+	for _, e := range w.stack {
+		switch {
+		case !e.waiting || e.pc != pc:
+		case e.rpc == w.rpc && r.sameCall(w, e):
 			w.mask |= e.mask
-		} else {
-			kept = append(kept, e)
+			continue
+		default:
+			e.waiting = false
+			e.pc++
 		}
+		kept = append(kept, e)
 	}
 	w.stack = kept
-	return w.mask&need == need, false
+	return here, false
+}
+
+// sameCall reports whether an entry's lanes return to the same place as the running
+// ones.
+func (r *Run) sameCall(w *warp, e entryPoint) bool {
+	for i := len(w.stack) - 1; i >= 0; i-- {
+		if c := w.stack[i].call; c != nil && (c.mask&w.mask != 0 || c.mask&e.mask != 0) {
+			return c.mask&w.mask != 0 && c.mask&e.mask != 0
+		}
+	}
+	return true
 }
 
 // thread returns the index within the block of a lane.
@@ -151,6 +227,6 @@ func (r *Run) thread(w *warp, lane int) [3]uint32 {
 }
 
 func (r *Run) trap(w *warp, in *inst, m uint32, kind error, detail string) *Trap {
-	return &Trap{Kernel: r.k.name, Line: int(in.line), Instr: r.k.text[in.srcInst], Block: r.block,
+	return &Trap{Kernel: r.k.name, Line: int(in.line), Instr: r.k.text[in.srcInst], Source: r.k.sources[in.srcInst], Block: r.cur.id,
 		Thread: r.thread(w, bits.TrailingZeros32(m|1<<31)), Kind: kind, Detail: detail}
 }
