@@ -112,6 +112,10 @@ type Costs struct {
 
 	// Limits.
 
+	// KernelTime is how long a launch of PTX may take; 0: a minute. One that takes longer ends the
+	// device with [cuda.ErrLaunchTimeout]. Source: assumption, no forward or copy comes
+	// near it; a driver that watches a display's GPU gives some seconds.
+	KernelTime time.Duration
 	// PendingLaunches is how many launches a stream holds before Submit blocks.
 	// Source: about 1,000, observed; no vendor page states it.
 	PendingLaunches int
@@ -166,12 +170,15 @@ func DefaultCosts() Costs {
 		HostLink:    0.85 * 64e9,
 		PeerLink:    0.85 * 450e9,
 
+		KernelTime:      kernelTime,
 		PendingLaunches: 1000,
 		ResidentGrids:   128,
 		Chunks:          8,
 		MaxChunk:        4 << 20,
 	}
 }
+
+const kernelTime = time.Minute
 
 // maxCost bounds every time in a table, so that sums of them do not overflow.
 const maxCost = 24 * time.Hour
@@ -223,9 +230,10 @@ func (c Costs) check(slow float64) error {
 		{"ResidentGrids", uint64(c.ResidentGrids), c.ResidentGrids < 1},
 		{"Chunks", uint64(c.Chunks), c.Chunks < 1},
 		{"MaxChunk", c.MaxChunk, c.MaxChunk < 1},
+		{"KernelTime", uint64(c.KernelTime), c.KernelTime < 0 || c.KernelTime > maxCost},
 	} {
 		if l.bad {
-			return invalid(op, "Costs.%s of %d: want at least 1", l.name, int64(l.v))
+			return invalid(op, "Costs.%s of %d: want at least 1, and a day at most where it is a time", l.name, int64(l.v))
 		}
 	}
 	return nil
@@ -237,6 +245,10 @@ func (c Costs) Slow(k float64) Costs {
 	for _, t := range c.times() {
 		*t.d = time.Duration(float64(*t.d) * k)
 	}
+	if c.KernelTime == 0 {
+		c.KernelTime = kernelTime
+	}
+	c.KernelTime = time.Duration(min(float64(c.KernelTime)*k, float64(maxCost)))
 	c.SMBandwidth /= k
 	c.HostLink /= k
 	c.PeerLink /= k

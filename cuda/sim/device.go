@@ -25,6 +25,7 @@ type Device struct {
 	ownsWorld bool
 	unexplain func()
 	ran       func(Ran)
+	printf    io.Writer
 
 	// All that follows is the machine's: see [vtime.World].
 
@@ -35,6 +36,7 @@ type Device struct {
 	streams   map[cuda.Stream]*stream
 	events    map[cuda.Event]*event
 	modules   map[cuda.Module]*module
+	unloaded  []*region // variables of modules
 	functions map[cuda.Function]*function
 	graphs    map[cuda.Graph][]*node
 	execs     map[cuda.GraphExec]*graphExec
@@ -259,6 +261,8 @@ func (d *Device) owned(op string, addr uint64, kind cuda.MemoryKind) (*region, e
 		return nil, invalid(op, "%#x is not the start of %q, %#x is", addr, r.name, r.base)
 	case r.kind != kind:
 		return nil, invalid(op, "%q is %s memory", r.name, r.kind)
+	case r.module:
+		return nil, invalid(op, "%q at %#x belong to a module", r.name, addr)
 	}
 	return r, nil
 }

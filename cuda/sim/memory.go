@@ -56,6 +56,7 @@ type region struct {
 
 	view     []byte // of managed memory: where the host sees it, if not in data
 	external bool   // it is somebody else's, registered
+	module   bool   // it holds the variables of a module
 }
 
 // AccessError is an access that is not wholly inside one live allocation.

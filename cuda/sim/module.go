@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim/ptx"
@@ -12,6 +11,7 @@ import (
 type module struct {
 	ptx       *ptx.Module
 	functions map[string]cuda.Function
+	variables *region // .global and .const; nil: there are none
 }
 
 // function is a kernel of a module, or a model.
@@ -20,7 +20,8 @@ type function struct {
 	name      string
 	params    int // bytes; -1: any
 	kernel    *ptx.Kernel
-	allowed   uint32 // bytes of dynamic shared memory, by [Device.AllowShared]
+	module    *module // of kernel
+	allowed   uint32  // bytes of dynamic shared memory, by [Device.AllowShared]
 
 	model    ModelFunc
 	launches []*ModelLaunch // to be used again
@@ -60,13 +61,53 @@ func (d *Device) LoadModule(image []byte) (cuda.Module, error) {
 	if err != nil {
 		return 0, &causedError{&cuda.Error{Code: cuda.ErrInvalidPTX, Op: op, Detail: err.Error()}, err}
 	}
+	variables, err := d.placeVariables(op, m)
+	if err != nil {
+		return 0, err
+	}
 	h := cuda.Module(d.handle(kindModule))
-	d.modules[h] = &module{ptx: m, functions: map[string]cuda.Function{}}
+	d.modules[h] = &module{ptx: m, functions: map[string]cuda.Function{}, variables: variables}
 	return h, nil
 }
 
+// placeVariables allocates a module's variables with their initial content.
+func (d *Device) placeVariables(op string, m *ptx.Module) (*region, error) {
+	d.dropVariables()
+	size := m.ImageSize()
+	if size == 0 {
+		return nil, nil
+	}
+	if left := d.size - d.mem.used; size > left {
+		return nil, &cuda.Error{Code: cuda.ErrOutOfMemory, Op: op, Detail: fmt.Sprintf("%d bytes of variables, %d of %d are free", size, left, d.size)}
+	}
+	r, err := d.mem.alloc(size, cuda.DeviceMemory, cuda.AllocOptions{Name: "module variables"})
+	if err != nil {
+		return nil, &cuda.Error{Code: cuda.ErrOutOfMemory, Op: op, Detail: fmt.Sprintf("module variables: %v", err)}
+	}
+	r.module = true
+	copy(r.data, m.Image(r.base))
+	return r, nil
+}
+
+// dropVariables gives back the variables of modules that have been unloaded, once no
+// stream has work left and there is no graph that could launch their kernels.
+func (d *Device) dropVariables() {
+	if len(d.unloaded) == 0 || len(d.execs) > 0 || len(d.graphs) > 0 || len(d.captures) > 0 {
+		return
+	}
+	for _, s := range d.order {
+		if s.len > 0 {
+			return
+		}
+	}
+	for _, r := range d.unloaded {
+		_ = d.mem.release(r) // what can not be unmapped stays to the end of the process
+	}
+	d.unloaded = nil
+}
+
 // UnloadModule makes the module's functions invalid. Launches that are in
-// streams still run.
+// streams still run, and find the module's variables.
 func (d *Device) UnloadModule(h cuda.Module) error {
 	const op = "unload module"
 	if err := d.call(op, d.costs.Module); err != nil {
@@ -81,6 +122,10 @@ func (d *Device) UnloadModule(h cuda.Module) error {
 		delete(d.functions, f)
 	}
 	delete(d.modules, h)
+	if m.variables != nil {
+		d.unloaded = append(d.unloaded, m.variables)
+		d.dropVariables()
+	}
 	return nil
 }
 
@@ -103,7 +148,7 @@ func (d *Device) Function(h cuda.Module, name string) (cuda.Function, error) {
 	if !ok {
 		return 0, &cuda.Error{Code: cuda.ErrNotFound, Op: op, Detail: fmt.Sprintf("%q", name)}
 	}
-	f := d.addFunction(&function{name: name, kernel: k, params: k.ParamBytes()})
+	f := d.addFunction(&function{name: name, kernel: k, module: m, params: k.ParamBytes()})
 	m.functions[name] = f
 	return f, nil
 }
@@ -118,14 +163,20 @@ func (f *function) begin(t *task, c *command) (work, error) {
 		return f.beginModel(t, c)
 	}
 	d := t.d
-	run, err := f.kernel.Start(d.mem, ptx.Launch{
+	l := ptx.Launch{
 		Grid:          c.grid,
 		Block:         [3]uint32{uint32(c.block[0]), uint32(c.block[1]), uint32(c.block[2])},
 		Params:        c.args,
 		DynamicShared: c.shared,
 		Timer:         d.timer,
 		SharedLimit:   optInShared + sharedPadding,
-	})
+		Resident:      d.sms * blocksPerSM(c),
+		Printf:        d.printf,
+	}
+	if v := f.module.variables; v != nil {
+		l.Image = v.base
+	}
+	run, err := f.kernel.Start(d.mem, l)
 	if err != nil {
 		return nil, err
 	}
@@ -133,35 +184,12 @@ func (f *function) begin(t *task, c *command) (work, error) {
 	return &kernelWork{t: t, run: run, blocks: min(max((run.Blocks()+n-1)/n, 1), maxChunkBlocks)}, nil
 }
 
-// maxChunkBlocks bounds the thread blocks of a chunk, since the machine is
-// locked while they are interpreted.
-const maxChunkBlocks = 512
-
-// kernelWork is a launch of PTX: its stores land at the start of each chunk,
-// because only then is known how many there are. What its thread blocks sleep is
-// time that the launch takes at least, beside that of its bytes.
-type kernelWork struct {
-	t      *task
-	run    *ptx.Run
-	blocks uint64 // a chunk
-	bytes  uint64 // counted so far
-	count  ptx.Count
-}
-
-func (w *kernelWork) step() (float64, bool, error) {
-	last, err := w.run.Step(w.blocks)
-	if ns := w.run.Slept(); ns > 0 {
-		slept := time.Duration(float64(ns) * w.t.d.world.Slow())
-		w.t.least = max(w.t.least, w.t.at-w.t.begun+slept)
-	}
-	read, written := w.run.Traffic()
-	bytes := read + written - w.bytes
-	w.bytes = read + written
-	done := w.run.Count()
-	w.t.d.stats.Kernels.Add(done)
-	w.t.d.stats.Kernels.Sub(w.count)
-	w.count = done
-	return float64(bytes), last, err
+// blocksPerSM is how many thread blocks of a launch fit on a multiprocessor (CUDA C++
+// Programming Guide, "Technical Specifications per Compute Capability": 2048 threads
+// and 32 blocks). Registers and shared memory, which may allow fewer, are not counted.
+func blocksPerSM(c *command) int {
+	threads := max(int(c.block[0])*int(c.block[1])*int(c.block[2]), 1)
+	return min(2048/threads, 32)
 }
 
 // timer is what kernels read as %globaltimer: nanoseconds of the device that is

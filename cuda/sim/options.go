@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"time"
 
 	"github.com/kvgate/kvgate/clock/vtime"
@@ -61,6 +62,10 @@ type Options struct {
 	// names: it is the limit of a thread block that is modelled.
 	Registers map[string]int
 
+	// Printf takes what kernels print, as they print it, with the machine locked: it
+	// must not call into the world or the device. nil: standard output, as CUDA does.
+	Printf io.Writer
+
 	// Ran is told of every launch, copy and fill when it is over. It runs with
 	// the machine locked: it must not block nor call into the world or the
 	// device. nil: nobody is told.
@@ -99,6 +104,9 @@ func New(o Options) (*Device, error) {
 	}
 	if o.SMs == 0 {
 		o.SMs = 132
+	}
+	if o.Printf == nil {
+		o.Printf = os.Stdout
 	}
 	costs := DefaultCosts()
 	if o.Costs != nil {
@@ -146,6 +154,7 @@ func New(o Options) (*Device, error) {
 		registers: maps.Clone(o.Registers),
 		world:     o.World,
 		ran:       o.Ran,
+		printf:    o.Printf,
 		nic:       NIC{keep: o.NICWritesLate},
 	}
 	var err error

@@ -133,6 +133,10 @@ func (t *task) passed() {
 	}
 	end := t.at + t.floor
 	next := t.stepFn
+	if k, ok := t.work.(*kernelWork); ok && k.stuck {
+		k.await()
+		return
+	}
 	if t.last {
 		end, next = max(end, t.begun+t.least), t.finishFn
 	}
