@@ -10,8 +10,8 @@ type Chooser interface {
 	Choose(what string, n int) int
 }
 
-// Seeded returns a chooser that draws evenly, by seed.
-func Seeded(seed uint64) Chooser {
+// bySeed returns a chooser that draws evenly, by seed.
+func bySeed(seed uint64) Chooser {
 	return &seeded{rand.New(rand.NewPCG(seed, 0x63686f6f7365))}
 }
 

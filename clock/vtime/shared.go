@@ -30,7 +30,6 @@ type Flow struct {
 	rate float64
 	what string
 	done func()
-	last Event // runs done, where several flows end at one instant
 }
 
 // NewShared returns a resource of that rate, which must be positive.
@@ -42,9 +41,6 @@ func NewShared(w *World, name string, bytesPerSecond float64) *Shared {
 	s.fn = s.finish
 	return s
 }
-
-// Name returns the resource's name.
-func (s *Shared) Name() string { return s.name }
 
 // Rate returns the resource's rate in bytes a second.
 func (s *Shared) Rate() float64 { return s.rate }
@@ -76,26 +72,6 @@ func (s *Shared) StartIn(f *Flow, bytes, cap float64, what string, done func()) 
 	*f = Flow{s: s, left: max(bytes, 0), cap: cap, what: what, done: done}
 	s.flows = append(s.flows, f)
 	s.divide()
-}
-
-// Rate returns what the flow gets at the moment, in bytes a second; 0 when it
-// has ended.
-func (f *Flow) Rate() float64 { return f.rate }
-
-// Stop ends the flow before its time and returns what had still to pass. done
-// will not run, even if all has passed and it was about to. After the end Stop
-// does nothing and returns 0.
-func (f *Flow) Stop() (left float64) {
-	s := f.s
-	if f.rate == 0 {
-		s.w.Cancel(f.last)
-		return 0
-	}
-	s.update()
-	left = f.left
-	s.drop(f)
-	s.divide()
-	return left
 }
 
 func (s *Shared) drop(f *Flow) {
@@ -187,6 +163,6 @@ func (s *Shared) finish() {
 		return
 	}
 	for _, f := range over {
-		f.last = s.w.At(s.w.now, f.what, f.done)
+		s.w.At(s.w.now, f.what, f.done)
 	}
 }

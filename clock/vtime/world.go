@@ -91,7 +91,7 @@ func newWorld(o Options) *World {
 		slow:    1,
 	}
 	if w.chooser == nil && o.Seed != 0 {
-		w.chooser = Seeded(o.Seed)
+		w.chooser = bySeed(o.Seed)
 	}
 	return w
 }

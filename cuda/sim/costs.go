@@ -11,7 +11,7 @@ import (
 //
 // [New] refuses a table with a negative time or one of more than a day, with a
 // rate or share that is not positive and finite, or with a limit below 1. Both
-// bounds hold after stretching: see [Costs.Slow].
+// bounds hold after stretching: see [Options].
 type Costs struct {
 	// Host side: time that passes for the caller.
 
@@ -239,9 +239,9 @@ func (c Costs) check(slow float64) error {
 	return nil
 }
 
-// Slow returns the table with every time k times as long and every bandwidth a
+// slow returns the table with every time k times as long and every bandwidth a
 // k-th. Limits and shares stay.
-func (c Costs) Slow(k float64) Costs {
+func (c Costs) slow(k float64) Costs {
 	for _, t := range c.times() {
 		*t.d = time.Duration(float64(*t.d) * k)
 	}

@@ -170,7 +170,7 @@ func New(o Options) (*Device, error) {
 		}
 		d.ownsWorld = true
 	}
-	d.costs = costs.Slow(slow)
+	d.costs = costs.slow(slow)
 	d.nic.m = d.mem
 	d.mem.hbm = vtime.NewShared(d.world, "memory bandwidth", share)
 	d.join()

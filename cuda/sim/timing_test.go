@@ -52,7 +52,7 @@ func TestHostPaysForItsCalls(t *testing.T) {
 
 func TestSlowStretchesEverything(t *testing.T) {
 	took := func(slow float64) time.Duration {
-		costs := DefaultCosts().Slow(slow)
+		costs := DefaultCosts().slow(slow)
 		r := newRig(t, Options{Costs: &costs, Bandwidth: 3.35e12 / slow})
 		s, p := r.stream("s"), r.alloc("p", 1<<20)
 		f := r.storeKernel()

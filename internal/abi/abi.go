@@ -86,9 +86,6 @@ var list string
 //go:embed types.h
 var types string
 
-// Types returns the C declarations that prototypes need.
-func Types() string { return types }
-
 // Symbols returns the list, in its order.
 func Symbols() []Symbol {
 	s, err := Parse(list)
