@@ -165,6 +165,8 @@ func (r *Run) exec(w *warp) error {
 			set = ^setLtS(b, a, in.sh)
 		case opSetF:
 			set = setFloat(a, b, in.sub, in.sh)
+		case opSetX:
+			set = setFloatX(a, b, in)
 		case opSelp:
 			p := preds[in.p]
 			if in.flags&flagNot != 0 {

@@ -183,6 +183,21 @@ func (in *inst) finish(x uint64) uint64 {
 	return x
 }
 
+// setFloatX compares in any format; of pairs the lower elements or, with flagFirst, the
+// upper ones.
+func setFloatX(a, b *lanes, in *inst) (set uint32) {
+	var x, y lanes
+	sh, m := uint(0), mask(uint8(width(in.fmt)))
+	if in.flags&flagFirst != 0 {
+		sh = width(in.fmt)
+	}
+	for i := range x {
+		x[i] = bits64(decode(in.flush(a[i]>>sh&m), in.fmt))
+		y[i] = bits64(decode(in.flush(b[i]>>sh&m), in.fmt))
+	}
+	return setFloat(&x, &y, in.sub, 0)
+}
+
 // Classes of testp.
 const (
 	testFinite = iota

@@ -136,10 +136,10 @@ func exactOf(x uint64, signed bool) exact {
 	return exact{v, 0}
 }
 
-// withSign gives zero results of a directed rounding their sign (IEEE 754-2008,
-// 6.3): an exact sum of opposite numbers is -0 only when rounding down.
+// withSign gives a sum that is exactly zero its sign (IEEE 754-2008, 6.3): of numbers
+// with opposite signs it is -0 when rounding down, and 0 else.
 func (e exact) withSign(r rounding, x, y float64) exact {
-	if e.v == 0 && e.rest == 0 && x == -y && x != 0 && r == roundDown {
+	if e.v == 0 && e.rest == 0 && math.Signbit(x) != math.Signbit(y) && r == roundDown {
 		e.v = math.Copysign(0, -1)
 	}
 	return e

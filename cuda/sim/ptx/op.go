@@ -79,6 +79,7 @@ const (
 	opSetLtS
 	opSetLeS
 	opSetF
+	opSetX // in any format
 	opPredAnd
 	opPredOr
 	opPredXor
@@ -150,7 +151,7 @@ var opNames = [opEnd]string{
 	opPopc: "popc", opClz: "clz", opBrev: "brev", opFindU: "bfind.u", opFindS: "bfind.s", opPack: "pack", opUnpack: "unpack",
 	opBmsk: "bmsk", opSzext: "szext", opFns: "fns",
 	opSetEq: "setp.eq", opSetNe: "setp.ne", opSetLtU: "setp.lt.u", opSetLeU: "setp.le.u", opSetLtS: "setp.lt.s", opSetLeS: "setp.le.s",
-	opSetF: "setp.f", opSelp: "selp", opSlct: "slct", opPredAnd: "and.pred", opPredOr: "or.pred", opPredXor: "xor.pred",
+	opSetF: "setp.f", opSetX: "setp.x", opSelp: "selp", opSlct: "slct", opPredAnd: "and.pred", opPredOr: "or.pred", opPredXor: "xor.pred",
 	opPredNot: "not.pred", opPredMov: "mov.pred", opPredSet: "set",
 	opFloat2: "float of two", opFloat3: "float of three", opFloat1: "float of one", opFloatX: "float", opCvtF: "cvt.f", opCvtX: "cvt.x", opCvtPack: "cvt.pack", opTestp: "testp",
 	opLd: "ld", opSt: "st", opLdParam: "ld.param", opAtom: "atom", opFence: "fence",

@@ -419,6 +419,7 @@ setp.ne.u32 %p2, %r1, 0;
 	}
 	if guarded {
 		s.WriteString("@%p2 ")
+		text = strings.ReplaceAll(text, "; ", "; @%p2 ")
 	}
 	s.WriteString(strings.TrimSpace(text) + ";\n")
 	switch w := widths[0]; w {

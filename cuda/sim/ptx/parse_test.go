@@ -202,6 +202,15 @@ func FuzzParse(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(src)
 	}
+	cases, err := filepath.Glob("testdata/cases/*-noline--sm_90.ptx")
+	require.NoError(f, err)
+	others, err := filepath.Glob("testdata/cases/*--*-1[234]*--sm_[78]0.ptx")
+	require.NoError(f, err)
+	for _, file := range append(cases, others...) {
+		src, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(src)
+	}
 	for i, c := range opCases {
 		f.Add([]byte(opModule(c.text, c.widths, i%2 == 0)))
 	}
@@ -223,10 +232,10 @@ func FuzzParse(f *testing.F) {
 
 // runFuzzed starts a kernel with parameters that are no sense or a good address.
 func runFuzzed(t *testing.T, k *Kernel) {
-	mem := testMemory{{Base: base, Data: make([]byte, 8192)}}
+	mem := testMemory{{Base: base, Data: make([]byte, 1<<16)}}
 	p := make([]byte, k.ParamBytes())
 	copy(p, params(uint64(base), uint64(base+4096), uint32(9)))
-	r, err := k.Start(mem, Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{40, 1, 1}, Params: p, StepLimit: 2000})
+	r, err := k.Start(mem, Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{40, 1, 1}, Params: p, StepLimit: 2000, Image: base + 8192})
 	if (r == nil) == (err == nil) {
 		t.Fatalf("run %v, error %v", r, err)
 	}
