@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/memory/layout"
@@ -10,12 +9,11 @@ import (
 
 // cache is where blocks lie, and what a forward moves for one request.
 type cache struct {
-	blocks int // the null block included
+	arena  *layout.Arena
+	table  layout.Table // all bytes of a block, in pages
 	groups []group
 	pages  int    // of a block: one for each layer of the widest group, or a single one
 	held   uint64 // bytes of a page in the simulator's memory
-	scale  uint32 // true bytes for each of them
-	base   uint64
 }
 
 // group is a list of blocks that a request holds: of tokens, or a state.
@@ -32,42 +30,39 @@ type group struct {
 // what lies between are told apart in words of 8 bytes.
 const reduced = 64
 
-func newCache(c *Config, blocks int) (*cache, error) {
-	p := c.Plan
-	hybrid := false
+// heldPlan returns the layout that the content is held in. A block is looked at
+// page by page in models with states, and as a whole in others.
+func heldPlan(c *Config) (*layout.Plan, error) {
+	p, states := c.Plan, false
 	for i := range p.Groups {
-		hybrid = hybrid || p.Groups[i].Kind == layout.Recurrent
+		states = states || p.Groups[i].Kind == layout.Recurrent
 	}
-	m := &cache{blocks: blocks, pages: 1}
-	page := p.BlockBytes
-	if hybrid {
-		for i := range p.Groups {
-			m.pages = max(m.pages, len(p.Groups[i].Pages))
-		}
-		page = p.Groups[0].Pages[0].Bytes
-		if page*uint64(m.pages) != p.BlockBytes {
-			return nil, fmt.Errorf("layout of %s: blocks of %d bytes are not %d pages of %d: %w", p.Model.Name, p.BlockBytes, m.pages, page, ErrConfig)
-		}
+	if states && !p.Options.Order.BlockOutermost() {
+		p = p.Coarse(layout.WholePages)
+	} else {
+		p = p.Coarse(layout.WholeBlocks)
 	}
-	m.held = page
+	scale := uint32(1)
 	if !c.Full {
-		for h := uint64(reduced); h < page; h += 16 {
-			if page%h == 0 && page/h <= math.MaxUint32 {
-				m.held = h
-				break
-			}
+		for unit := reduced; unit < 2*reduced; unit += 16 {
+			scale = max(scale, p.MaxScale(unit))
 		}
 	}
-	if m.held%8 != 0 {
-		return nil, fmt.Errorf("layout of %s: pages of %d bytes: want a multiple of 8: %w", p.Model.Name, page, ErrConfig)
-	}
-	m.scale = uint32(page / m.held)
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		out := group{state: g.Kind == layout.Recurrent, window: g.Window, tokens: g.BlockTokens, pages: 1}
-		if hybrid {
-			out.pages = len(g.Pages)
+	return p.Scaled(scale)
+}
+
+func newCache(c *Config, a *layout.Arena) (*cache, error) {
+	m := &cache{arena: a, table: a.Tables().Transfer}
+	m.pages, m.held = len(m.table.Segments), m.table.Segments[0].Page
+	for _, s := range m.table.Segments {
+		if s.Page != m.held || s.Page%8 != 0 {
+			return nil, fmt.Errorf("layout of %s: pages of %d and %d bytes: want one size that is a multiple of 8: %w",
+				c.Plan.Model.Name, m.held, s.Page, ErrConfig)
 		}
+	}
+	for i := range c.Plan.Groups {
+		g := &c.Plan.Groups[i]
+		out := group{state: g.Kind == layout.Recurrent, window: g.Window, tokens: g.BlockTokens, pages: len(a.Plan.Groups[i].Pages)}
 		for k := range g.Pages {
 			if out.state {
 				out.bytes += float64(g.Pages[k].Used)
@@ -81,20 +76,13 @@ func newCache(c *Config, blocks int) (*cache, error) {
 }
 
 // size returns the bytes of the pool in the simulator's memory.
-func (m *cache) size() uint64 { return uint64(m.blocks) * uint64(m.pages) * m.held }
+func (m *cache) size() uint64 { return m.arena.Plan.Size(m.arena.Blocks) }
 
-func (m *cache) table() layout.Table {
-	t := layout.Table{Blocks: m.blocks}
-	for i := range uint64(m.pages) {
-		t.Segments = append(t.Segments, layout.Segment{Base: m.base + i*uint64(m.blocks)*m.held, Stride: m.held, Page: m.held})
-	}
-	return t
-}
+// scale returns how many true bytes each of them stands for.
+func (m *cache) scale() uint32 { return m.arena.Plan.Scale }
 
-// offset returns where a page of a block lies in the pool.
-func (m *cache) offset(page int, b kv.Block) uint64 {
-	return (uint64(page)*uint64(m.blocks) + uint64(b)) * m.held
-}
+// address returns where a page of a block lies.
+func (m *cache) address(page int, b kv.Block) uint64 { return m.table.Segments[page].Address(b) }
 
 // first returns the first block, in the order of a sequence, that the token at
 // pos looks at.

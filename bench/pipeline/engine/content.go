@@ -46,7 +46,7 @@ type ledger struct {
 const samples = 64
 
 func newLedger(m *cache, c *Config) *ledger {
-	return &ledger{cache: m, zero: c.Zero, all: c.CheckAll, sample: max(1, int(m.held/8)/samples), current: make([]*cell, m.blocks)}
+	return &ledger{cache: m, zero: c.Zero, all: c.CheckAll, sample: max(1, int(m.held/8)/samples), current: make([]*cell, m.arena.Blocks)}
 }
 
 // begin opens a tenancy.
@@ -154,7 +154,7 @@ func (l *ledger) intact(c *cell, page, version, filled int) bool {
 
 // page returns the bytes of a page.
 func (l *ledger) page(c *cell, page int) []byte {
-	off := l.cache.offset(page, c.t.Block)
+	off := l.cache.address(page, c.t.Block) - l.cache.arena.Base
 	return l.mem[off : off+l.cache.held]
 }
 

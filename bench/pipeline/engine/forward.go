@@ -80,7 +80,7 @@ func (e *engine) runForward(k *sim.ModelLaunch) error {
 	st := e.steps[binary.LittleEndian.Uint64(k.Args)]
 	l := e.ledger
 	if l.mem == nil {
-		mem, err := k.Memory().Bytes(e.cache.base, e.cache.size())
+		mem, err := k.Memory().Bytes(e.cache.arena.Base, e.cache.size())
 		if err != nil {
 			return err
 		}

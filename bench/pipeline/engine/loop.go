@@ -280,7 +280,7 @@ func (e *engine) ask(l *load) error {
 	l.left = e.early[t]
 	delete(e.early, t)
 	e.meter.loads++
-	e.meter.loaded += float64(len(l.entries)) * float64(e.cache.held) * float64(e.cache.scale)
+	e.meter.loaded += float64(len(l.entries)) * float64(e.cache.held) * float64(e.cache.scale())
 	return nil
 }
 

@@ -52,11 +52,10 @@ func (e *engine) build(mode loadgate.Mode) (err error) {
 	if err != nil {
 		return err
 	}
-	if e.cache, err = newCache(c, blocks); err != nil {
+	plan, err := heldPlan(c)
+	if err != nil {
 		return err
 	}
-	e.ledger = newLedger(e.cache, c)
-	e.zeroing.ledger = e.ledger
 	if e.dev, err = sim.New(sim.Options{Name: mode.String(), Memory: uint64(c.Pool) + roomBeside, Bandwidth: c.HBM,
 		Seed: c.Seed, Ran: e.ran}); err != nil {
 		return err
@@ -69,16 +68,24 @@ func (e *engine) build(mode loadgate.Mode) (err error) {
 	if e.compute, err = stream.New(e.reg, cuda.StreamOptions{Name: computeName}); err != nil {
 		return err
 	}
-	if e.buffer, err = memory.NewBuffer(e.dev, e.cache.size(), cuda.AllocOptions{Name: "kv cache", CostScale: e.cache.scale}); err != nil {
+	if e.buffer, err = memory.NewBuffer(e.dev, plan.Size(blocks), cuda.AllocOptions{Name: "kv cache", CostScale: plan.Scale}); err != nil {
 		return err
 	}
-	e.cache.base = uint64(e.buffer.Ptr())
+	arena, err := plan.Place(uint64(e.buffer.Ptr()), blocks)
+	if err != nil {
+		return err
+	}
+	if e.cache, err = newCache(c, arena); err != nil {
+		return err
+	}
+	e.ledger = newLedger(e.cache, c)
+	e.zeroing.ledger = e.ledger
 	e.prefill = newPrefill(e.ledger, blocks*e.cache.pages)
 	if err := e.connect(); err != nil {
 		return err
 	}
 	if e.gate, err = loadgate.New(e.reg, e.set, loadgate.Options{Mode: mode, Log: slog.New(slog.DiscardHandler), Compute: e.compute, Agent: e.agent,
-		Pools:    []loadgate.PoolOptions{{Name: "kv", Table: e.cache.table(), NeedsZero: c.Zero}},
+		Pools:    []loadgate.PoolOptions{{Name: "kv", Table: e.cache.table, NeedsZero: c.Zero}},
 		Listener: loadgate.Listener{Launched: e.zeroing.told, Left: e.left}}); err != nil {
 		return err
 	}
@@ -111,7 +118,7 @@ func (e *engine) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := e.agent.Register(nixl.VRAM, []nixl.Descriptor{{Addr: e.cache.base, Len: e.cache.size()}}); err != nil {
+	if _, err := e.agent.Register(nixl.VRAM, []nixl.Descriptor{{Addr: e.cache.arena.Base, Len: e.cache.size()}}); err != nil {
 		return err
 	}
 	if _, err := far.Register(nixl.DRAM, []nixl.Descriptor{{Addr: prefillBase, Len: prefillSize}}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
 	"github.com/kvgate/kvgate/memory/kv"
+	"github.com/kvgate/kvgate/memory/layout"
 )
 
 // A block is shared when all ids that it overlaps, and those before them, are
@@ -55,7 +56,8 @@ func TestGroupArithmetic(t *testing.T) {
 }
 
 func testLedger(zero bool) (*ledger, *cell) {
-	m := &cache{blocks: 4, pages: 2, held: 64, scale: 3}
+	m := &cache{arena: &layout.Arena{Plan: &layout.Plan{BlockBytes: 128, Scale: 3}, Base: 1 << 20, Blocks: 4}, pages: 2, held: 64}
+	m.table.Segments = []layout.Segment{{Base: 1 << 20, Stride: 64, Page: 64}, {Base: 1<<20 + 256, Stride: 64, Page: 64}}
 	m.groups = []group{{tokens: 16, pages: 2}, {state: true, pages: 2}}
 	l := newLedger(m, &Config{Zero: zero})
 	l.mem = make([]byte, m.size())
@@ -154,7 +156,7 @@ func TestZeroingMeetsItsKernels(t *testing.T) {
 	z.saw(sim.Ran{Stream: computeName, What: forwardName})
 	require.NoError(t, z.check())
 	require.Equal(t, 5, z.kernels)
-	require.Equal(t, float64((1+1+1+idsPerKernel+1)*2*64)*float64(l.cache.scale), z.bytes)
+	require.Equal(t, float64((1+1+1+idsPerKernel+1)*2*64)*float64(l.cache.scale()), z.bytes)
 }
 
 func TestMeterIdle(t *testing.T) {
@@ -200,4 +202,25 @@ func TestPercentile(t *testing.T) {
 		d = append(d, time.Duration(i)*time.Millisecond)
 	}
 	require.Equal(t, []float64{51, 100, 0}, []float64{percentile(d, 50), percentile(d, 99), percentile(nil, 50)})
+}
+
+// Every model that the library knows can be held at a reduced size, and each
+// page of it keeps what is needed to tell it apart.
+func TestEveryModelIsHeld(t *testing.T) {
+	for _, name := range layout.Names() {
+		m, err := layout.Named(name)
+		require.NoError(t, err)
+		c := Config{}
+		c.Plan, err = layout.NewPlan(m, layout.Options{Order: m.Order()})
+		require.NoError(t, err)
+		p, err := heldPlan(&c)
+		require.NoError(t, err)
+		a, err := p.Place(1<<30, 3)
+		require.NoError(t, err)
+		cache, err := newCache(&c, a)
+		require.NoError(t, err, name)
+		require.GreaterOrEqual(t, cache.held, uint64(reduced))
+		require.LessOrEqual(t, cache.held, uint64(4*reduced), name)
+		require.Equal(t, c.Plan.BlockBytes, uint64(cache.pages)*cache.held*uint64(cache.scale()), name)
+	}
 }

@@ -109,7 +109,7 @@ func (p *prefill) Write(addr uint64, src []byte) error {
 }
 
 // Scale implements softnic.Memory.
-func (p *prefill) Scale(uint64) uint32 { return p.ledger.cache.scale }
+func (p *prefill) Scale(uint64) uint32 { return p.ledger.cache.scale() }
 
 // Bandwidth implements softnic.Memory: the prefill's memory is no limit.
 func (p *prefill) Bandwidth() *vtime.Shared { return nil }
@@ -132,7 +132,7 @@ func (e *engine) spec(l *load) nixl.Spec {
 		Local: make([]nixl.Descriptor, len(l.entries)), Remote: make([]nixl.Descriptor, len(l.entries))}
 	for i := range l.entries {
 		en := &l.entries[i]
-		s.Local[i] = nixl.Descriptor{Addr: e.cache.base + e.cache.offset(en.page, en.c.t.Block), Len: e.cache.held}
+		s.Local[i] = nixl.Descriptor{Addr: e.cache.address(en.page, en.c.t.Block), Len: e.cache.held}
 		s.Remote[i] = nixl.Descriptor{Addr: e.prefill.address(l, i), Len: e.cache.held}
 	}
 	return s

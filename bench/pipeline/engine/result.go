@@ -69,7 +69,7 @@ func (e *engine) result() Result {
 		ZeroedBytes: e.zeroing.bytes, LoadedBytes: m.loaded,
 		CorruptedBlocks: e.ledger.corrupted,
 		PeakBatch:       m.batch, Preemptions: e.preemptions, PTXLaunches: e.zeroing.kernels,
-		ReusedBlocks: float64(e.allocations) / float64(e.cache.blocks-1),
+		ReusedBlocks: float64(e.allocations) / float64(e.cache.arena.Blocks-1),
 		Later:        e.ledger.later, Strays: e.ledger.strays, Checks: e.ledger.checks, Late: e.lates, Steps: e.launchedSteps,
 	}
 	if s := (m.end - e.start).Seconds(); s > 0 {

@@ -35,7 +35,7 @@ var streams = [3]string{core.OnCompute: computeName, core.OnIdle: "gate idle", c
 // told takes in a launch.
 func (z *zeroing) told(i loadgate.LaunchInfo) {
 	m := z.ledger.cache
-	z.bytes += float64(len(i.Blocks)) * float64(m.pages) * float64(m.held) * float64(m.scale)
+	z.bytes += float64(len(i.Blocks)) * float64(m.pages) * float64(m.held) * float64(m.scale())
 	for part := range slices.Chunk(i.Blocks, idsPerKernel) {
 		if z.ran[i.Where] > 0 {
 			z.ran[i.Where]--
