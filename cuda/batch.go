@@ -103,6 +103,28 @@ func (b *Batch) Part(from, to int) Batch {
 	return Batch{commands: b.commands[from:to:to], arena: b.arena, streams: b.streams, uncaptured: b.uncaptured}
 }
 
+// Append adds the commands from..to-1 of another batch, with copies of their
+// arguments.
+func (b *Batch) Append(o *Batch, from, to int) {
+	for i := from; i < to; i++ {
+		c := &o.commands[i]
+		s := o.streams[c.Stream]
+		if c.Op == OpLaunch && c.Len <= MaxArgBytes && int(c.Off)+int(c.Len) <= len(o.arena) {
+			args := b.Launch(s, 0, Geometry{}, int(c.Len))
+			copy(args, o.arena[c.Off:c.Off+c.Len])
+			d := &b.commands[len(b.commands)-1]
+			off, n, at := d.Off, d.Len, d.Stream
+			*d = *c
+			d.Off, d.Len, d.Stream = off, n, at
+			continue
+		}
+		d := b.add(s, c.Op)
+		at := d.Stream
+		*d = *c
+		d.Stream = at
+	}
+}
+
 func (b *Batch) add(s Stream, op Op) *Command {
 	i := 0
 	for i < len(b.streams) && b.streams[i] != s {

@@ -84,6 +84,13 @@ func (t *Timeline) Last() Fence {
 
 func (t *Timeline) String() string { return fmt.Sprintf("timeline %d (%s)", t.id, t.name) }
 
+// Closed reports whether Close or Abandon has ended the timeline.
+func (t *Timeline) Closed() bool {
+	t.r.mu.Lock()
+	defer t.r.mu.Unlock()
+	return t.closed
+}
+
 // Close takes the timeline out of its registry. It returns [ErrBusy] while
 // marks are unsubmitted, unfired or lost, except on a dead registry. It is
 // idempotent. Fences of a closed timeline keep their answers.

@@ -59,12 +59,11 @@ type benchRig struct {
 	agent   *noopAgent
 	gate    *loadgate.Gate
 	table   layout.Table
-	next    kv.Block
-	tickets []*loadgate.Ticket
+	ended   []loadgate.Ended
 }
 
 func newBenchRig(b testing.TB, blocks int, mode loadgate.Mode) *benchRig {
-	r := &benchRig{dev: noopdev.New(noopdev.Options{}), agent: &noopAgent{}, next: 1}
+	r := &benchRig{dev: noopdev.New(noopdev.Options{}), agent: &noopAgent{}}
 	r.reg = event.NewRegistry(r.dev)
 	set, err := kernels.Load(r.dev)
 	require.NoError(b, err)
@@ -103,8 +102,8 @@ func (r *benchRig) arm(b testing.TB, ts []kv.Tenancy) {
 	}
 }
 
-// end brings posted loads to their end and hands the tickets back.
-func (r *benchRig) end(b testing.TB, ts []*loadgate.Ticket) {
+// end brings posted loads to their end, and hears of it.
+func (r *benchRig) end(b testing.TB) {
 	r.agent.done.Store(true)
 	for r.gate.Counters().InFlight > 0 {
 		r.agent.activity.Add(1)
@@ -114,24 +113,12 @@ func (r *benchRig) end(b testing.TB, ts []*loadgate.Ticket) {
 		runtime.Gosched()
 	}
 	r.agent.done.Store(false)
-	for _, t := range ts {
-		if err := t.Release(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func (r *benchRig) alloc(n int) []kv.Tenancy {
-	ts := make([]kv.Tenancy, n)
-	for i := range ts {
-		ts[i] = kv.Tenancy{Block: r.next, Generation: 1}
-		r.next++
-	}
-	return ts
+	r.ended = r.gate.Ended(r.ended[:0])
 }
 
 func (r *benchRig) hold(b testing.TB, n int) (loadgate.Holder, []kv.Tenancy) {
-	ts := r.alloc(n)
+	ts, err := r.gate.Alloc([]loadgate.Want{{Blocks: n}}, nil)
+	require.NoError(b, err)
 	h, err := r.gate.Hold(0, ts)
 	require.NoError(b, err)
 	require.NoError(b, r.gate.Zero(loadgate.ZeroRequest{Tenancies: ts}))
@@ -146,12 +133,12 @@ func (r *benchRig) transfer(t kv.Tenancy) *noopTransfer {
 	return tr
 }
 
-func noLaunch(*stream.Batch) error { return nil }
+func noLaunch(*loadgate.Commands) error { return nil }
 
 func (r *benchRig) step(b testing.TB, holders []loadgate.Holder) {
 	p, err := r.gate.Plan(holders)
 	if err == nil {
-		_, err = r.gate.Submit(p, noLaunch)
+		_, err = p.Launch(noLaunch)
 	}
 	if err == nil {
 		err = r.gate.EndStep()
@@ -221,8 +208,7 @@ func BenchmarkGate(b *testing.B) {
 			i := n % round
 			if i == 0 {
 				b.StopTimer()
-				r.end(b, r.tickets)
-				r.tickets = r.tickets[:0]
+				r.end(b)
 				b.StartTimer()
 			}
 			r.arm(b, ts[i:i+1])
@@ -241,7 +227,6 @@ func BenchmarkGate(b *testing.B) {
 				b.Fatal(err)
 			}
 			spent += held + time.Since(start)
-			r.tickets = append(r.tickets, t)
 		}
 		timer := time.Duration(0)
 		for range 1000 {
@@ -266,11 +251,9 @@ func BenchmarkGate(b *testing.B) {
 			b.StopTimer()
 			r.arm(b, ts)
 			for _, tr := range trs {
-				t, err := r.gate.Load(h, tr)
-				if err != nil {
+				if _, err := r.gate.Load(h, tr); err != nil {
 					b.Fatal(err)
 				}
-				r.tickets = append(r.tickets, t)
 			}
 			if n := r.gate.Counters().Held; n != 1000 {
 				b.Fatal(n, "held")
@@ -284,8 +267,7 @@ func BenchmarkGate(b *testing.B) {
 			if n := r.gate.Counters().Held; n != 0 {
 				b.Fatal(n, "held")
 			}
-			r.end(b, r.tickets)
-			r.tickets = r.tickets[:0]
+			r.end(b)
 			b.StartTimer()
 		}
 	})
@@ -297,7 +279,7 @@ func BenchmarkGate(b *testing.B) {
 			h, ts := r.hold(b, n)
 			r.arm(b, ts)
 			var trs []*noopTransfer
-			var tickets []*loadgate.Ticket
+			var tickets []loadgate.Transfer
 			for _, t := range ts {
 				trs = append(trs, r.transfer(t))
 				tk, err := r.gate.Load(h, trs[len(trs)-1])
@@ -308,13 +290,11 @@ func BenchmarkGate(b *testing.B) {
 			b.ResetTimer()
 			i := 0
 			for b.Loop() {
-				withdrawn, err := r.gate.Cancel(tickets[i])
+				withdrawn, err := tickets[i].Cancel()
 				if err != nil || !withdrawn {
 					b.Fatal(withdrawn, err)
 				}
-				if err := tickets[i].Release(); err != nil {
-					b.Fatal(err)
-				}
+				r.ended = r.gate.Ended(r.ended[:0])
 				if tickets[i], err = r.gate.Load(h, trs[i]); err != nil {
 					b.Fatal(err)
 				}

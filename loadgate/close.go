@@ -47,7 +47,7 @@ func (g *Gate) Close(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		w := &gateWait{g: g, t: &Ticket{}, deaf: true, draining: true, handled: handled}
+		w := &gateWait{g: g, t: &ticket{}, deaf: true, draining: true, handled: handled}
 		if err := g.clk.WaitUntil(ctx, w, clock.Never); err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func (r *deviceRig) backlog(b *stream.Batch) {
 type deviceRequest struct {
 	blocks []kv.Tenancy
 	holder loadgate.Holder
-	load   *loadgate.Ticket
+	load   loadgate.Transfer
 	source int // the page that the first page comes from
 	seen   bool
 }
@@ -126,7 +126,7 @@ func (r *deviceRig) admit(t *testing.T, n int, load bool) *deviceRequest {
 		return q
 	}
 	require.NoError(t, r.gate.Flush())
-	require.NoError(t, r.gate.Settle(t.Context(), 0, q.blocks))
+	require.NoError(t, r.gate.WaitBlocks(t.Context(), 0, q.blocks))
 	q.source = r.rand.IntN(deviceSource/devicePage - n*deviceSegments)
 	x := &copying{nic: r.nic, spec: nixl.Spec{Op: nixl.Read, LocalMemory: nixl.VRAM, RemoteMemory: nixl.DRAM}}
 	for i, addr := range r.pages(q) {
@@ -141,8 +141,7 @@ func (r *deviceRig) admit(t *testing.T, n int, load bool) *deviceRequest {
 func (r *deviceRig) release(t *testing.T, q *deviceRequest) {
 	require.NoError(t, r.gate.Drop(q.holder))
 	require.NoError(t, r.pool.Free(q.blocks))
-	if q.load != nil {
-		require.NoError(t, q.load.Release())
+	if q.load != none {
 	}
 }
 
@@ -161,7 +160,7 @@ func (r *deviceRig) damaged(t *testing.T, q *deviceRequest) (n int) {
 	got := make([]byte, devicePage)
 	for i, addr := range r.pages(q) {
 		want := make([]byte, devicePage)
-		if q.load != nil {
+		if q.load != none {
 			want = r.source.Host[(q.source+i)*devicePage:][:devicePage]
 		}
 		require.NoError(t, r.dev.Read(got, cuda.DevicePtr(addr)))
@@ -172,14 +171,14 @@ func (r *deviceRig) damaged(t *testing.T, q *deviceRequest) (n int) {
 	return n
 }
 
-func (r *deviceRig) step(t *testing.T, work func(*stream.Batch), users ...*deviceRequest) event.Fence {
+func (r *deviceRig) step(t *testing.T, work func(*loadgate.Commands), users ...*deviceRequest) event.Fence {
 	var holders []loadgate.Holder
 	for _, q := range users {
 		holders = append(holders, q.holder)
 	}
 	plan, err := r.gate.Plan(holders)
 	require.NoError(t, err)
-	f, err := r.gate.Submit(plan, func(b *stream.Batch) error { work(b); return nil })
+	f, err := plan.Launch(func(b *loadgate.Commands) error { work(b); return nil })
 	require.NoError(t, err)
 	require.NoError(t, r.gate.EndStep())
 	return f
@@ -207,10 +206,10 @@ func TestRaceOnDevice(t *testing.T) {
 				require.NoError(t, b.Submit())
 				fresh, loaded := r.admit(t, 3, false), r.admit(t, 5, true)
 				require.NoError(t, r.gate.EndStep())
-				require.NoError(t, r.gate.WaitTicket(t.Context(), loaded.load))
+				require.NoError(t, loaded.load.Wait(t.Context()))
 				release()
-				f := r.step(t, func(b *stream.Batch) { b.Fill32(r.compute, r.busy, 0, 256) }, fresh, loaded)
-				require.NoError(t, r.gate.WaitFence(t.Context(), f))
+				f := r.step(t, func(b *loadgate.Commands) { b.Fill32(r.compute, r.busy, 0, 256) }, fresh, loaded)
+				require.NoError(t, r.gate.Wait(t.Context(), f))
 				require.NoError(t, r.dev.Sync(t.Context()))
 				if mode == core.Ungated {
 					require.Positive(t, r.damaged(t, loaded), "the race did not show")
@@ -247,7 +246,7 @@ func TestSoakOnDevice(t *testing.T) {
 					if r.pool.Counters().Free < n {
 						break
 					}
-					if q := r.admit(t, n, r.rand.IntN(3) > 0); q.load == nil {
+					if q := r.admit(t, n, r.rand.IntN(3) > 0); q.load == none {
 						running = append(running, q)
 					} else {
 						loading = append(loading, q)
@@ -265,7 +264,7 @@ func TestSoakOnDevice(t *testing.T) {
 				loading = left
 
 				last, look := output, false
-				output = r.step(t, func(b *stream.Batch) {
+				output = r.step(t, func(b *loadgate.Commands) {
 					b.Fill32(r.compute, r.busy, 0, busyBytes/32)
 					for _, q := range running {
 						if !q.seen {
@@ -280,7 +279,7 @@ func TestSoakOnDevice(t *testing.T) {
 				if look {
 					last = output
 				}
-				require.NoError(t, r.gate.WaitFence(t.Context(), last))
+				require.NoError(t, r.gate.Wait(t.Context(), last))
 				stay := running[:0]
 				for _, q := range running {
 					if !q.seen {
@@ -297,9 +296,9 @@ func TestSoakOnDevice(t *testing.T) {
 				running = stay
 			}
 			for _, q := range loading {
-				require.NoError(t, r.gate.WaitTicket(t.Context(), q.load))
+				require.NoError(t, q.load.Wait(t.Context()))
 			}
-			require.NoError(t, r.gate.WaitFence(t.Context(), output))
+			require.NoError(t, r.gate.Wait(t.Context(), output))
 			for _, q := range append(loading, running...) {
 				r.release(t, q)
 			}

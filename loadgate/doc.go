@@ -6,18 +6,17 @@
 //
 // The logic is in loadgate/core, a pure state machine; [Gate] drives it. The
 // gate has no goroutine of its own but its posters: it moves when it is called,
-// above all in [Gate.WaitFence], where an engine waits for its steps' output
+// above all in [Gate.Wait], where an engine waits for its steps' output
 // anyway.
 //
 // # A step
 //
-//	gate.Zero(...)                    // the blocks that this step starts to use
-//	plan := gate.Plan(holders)        // as soon as the scheduler names them
-//	gate.Submit(plan, forward)        // zeroing, waits, forward, marks: one crossing
-//	gate.Zero(...)                    // blocks that loads will fill
+//	step := gate.Plan(holders)        // as soon as the scheduler names them
+//	fence := step.Launch(forward)     // zeroing, waits, forward, marks: one crossing
 //	gate.Load(holder, transfer)       // leaves when it may
 //	gate.EndStep()
-//	gate.WaitFence(ctx, fence)        // the output; held loads leave meanwhile
+//	gate.Wait(ctx, fence)             // the output; held loads leave meanwhile
+//	gate.Ended(...)                   // what has arrived, or failed
 //
 // CONTRACT.md beside this file lists what the gate promises, to whom, and the
 // test of each clause.

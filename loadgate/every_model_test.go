@@ -296,7 +296,7 @@ func (r *reuse) tenancy(g int, use firstUse) {
 		}
 		ok(r.gate.Zero(loadgate.ZeroRequest{Filling: filling, Tenancies: ts}))
 		ok(r.gate.Flush())
-		ok(r.gate.Settle(ctx, 0, ts))
+		ok(r.gate.WaitBlocks(ctx, 0, ts))
 		r.fill(g)
 		r.check(what(filling.String()))
 	case stepped:
@@ -318,10 +318,10 @@ func (r *reuse) tenancy(g int, use firstUse) {
 
 	plan, err := r.gate.Plan([]loadgate.Holder{h})
 	ok(err)
-	f, err := r.gate.Submit(plan, func(b *stream.Batch) error { r.write(b, g); return nil })
+	f, err := plan.Launch(func(b *loadgate.Commands) error { r.write(b, g); return nil })
 	ok(err)
 	ok(r.gate.EndStep())
-	ok(r.gate.WaitFence(ctx, f))
+	ok(r.gate.Wait(ctx, f))
 	r.check(what("step"))
 	ok(r.gate.Drop(h))
 	ok(r.pool.Free(ts))
@@ -360,13 +360,12 @@ func (r *reuse) load(h loadgate.Holder, g int, tokens layout.TokenRange, what fu
 	ok(err)
 	ticket, err := r.gate.Load(h, x)
 	ok(err)
-	ok(r.gate.WaitTicket(r.t.Context(), ticket))
-	ok(ticket.Release())
+	ok(ticket.Wait(r.t.Context()))
 }
 
 // write is a step that writes the first half of each run of bytes that the group
 // keeps, with what reads as NaN in every format.
-func (r *reuse) write(b *stream.Batch, g int) {
+func (r *reuse) write(b *loadgate.Commands, g int) {
 	for _, s := range r.tables.Groups[g].Fill.Segments {
 		words := (s.Page/4 + 1) / 2
 		value := 0xffff0000 | r.uses

@@ -119,8 +119,8 @@ func (m *machine) read(ts []kv.Tenancy) nixl.Transfer {
 }
 
 // step returns a forward step that takes so many microseconds.
-func (m *machine) step(us uint32) func(*stream.Batch) error {
-	return func(b *stream.Batch) error {
+func (m *machine) step(us uint32) func(*loadgate.Commands) error {
+	return func(b *loadgate.Commands) error {
 		b.Launch(m.compute, m.forward, cuda.Geometry{Grid: [3]uint32{us, 1, 1}, Block: [3]uint16{1, 1, 1}}, 0)
 		return nil
 	}

@@ -24,22 +24,22 @@ func Example() {
 
 	load, err := m.gate.Load(request, m.read(blocks)) // posted when the zeroing has run
 	check(err)
-	fmt.Println("at once:", load)
-	check(m.gate.WaitTicket(ctx, load))
-	fmt.Println("then:", load)
+	fmt.Println("at once:", load.Done())
+	check(load.Wait(ctx))
+	fmt.Println("then:", load.Done())
 
 	plan, err := m.gate.Plan([]loadgate.Holder{request})
 	check(err)
-	output, err := m.gate.Submit(plan, m.step(100))
+	output, err := plan.Launch(m.step(100))
 	check(err)
-	check(m.gate.WaitFence(ctx, output))
+	check(m.gate.Wait(ctx, output))
 	fmt.Printf("content: %#x\n", m.firstByte(blocks[0]))
 
 	check(m.gate.Drop(request))
 	check(m.pool.Free(blocks))
 	// Output:
-	// at once: load transfer 0.1
-	// then: load transfer 0.1: done
+	// at once: false
+	// then: true
 	// content: 0xab
 }
 
@@ -52,7 +52,7 @@ func ExampleMode() {
 		m := newMachineIn(mode)
 		backlog, err := m.gate.Plan(nil)
 		check(err)
-		_, err = m.gate.Submit(backlog, m.step(2000))
+		_, err = backlog.Launch(m.step(2000))
 		check(err)
 
 		blocks, err := m.pool.Alloc(1, nil)
@@ -62,13 +62,13 @@ func ExampleMode() {
 		check(m.gate.Zero(loadgate.ZeroRequest{Tenancies: blocks}))
 		load, err := m.gate.Load(request, m.read(blocks))
 		check(err)
-		check(m.gate.WaitTicket(ctx, load))
+		check(load.Wait(ctx))
 
 		plan, err := m.gate.Plan([]loadgate.Holder{request})
 		check(err)
-		output, err := m.gate.Submit(plan, m.step(100))
+		output, err := plan.Launch(m.step(100))
 		check(err)
-		check(m.gate.WaitFence(ctx, output))
+		check(m.gate.Wait(ctx, output))
 		fmt.Printf("%v: sent 0xab, used %#x\n", mode, m.firstByte(blocks[0]))
 		m.close()
 	}
@@ -80,63 +80,56 @@ func ExampleMode() {
 // An engine's loop. One request decodes, another is loaded meanwhile and joins
 // the steps when it has arrived. The host waits for the steps' output and for
 // nothing else; the load leaves and arrives during those waits.
-func ExampleGate_WaitFence() {
+func ExampleGate_Wait() {
 	m := newMachine()
 	defer m.close()
 	ctx := context.Background()
 
-	admit := func(n int, loaded bool) (loadgate.Holder, *loadgate.Ticket) {
+	admit := func(n int, loaded bool) loadgate.Holder {
 		blocks, err := m.pool.Alloc(n, nil)
 		check(err)
 		h, err := m.gate.Hold(0, blocks)
 		check(err)
 		check(m.gate.Zero(loadgate.ZeroRequest{Tenancies: blocks, Covered: loaded}))
 		if !loaded {
-			return h, nil
+			return h
 		}
-		t, err := m.gate.Load(h, m.read(blocks))
+		_, err = m.gate.Load(h, m.read(blocks))
 		check(err)
-		return h, t
+		return h
 	}
 
-	first, _ := admit(1, false)
-	running := []loadgate.Holder{first}
-	var arriving loadgate.Holder
-	var load *loadgate.Ticket
+	running := []loadgate.Holder{admit(1, false)}
 	for step := range 4 {
-		if load != nil && load.Done() {
-			check(load.Err())
-			check(load.Release())
-			running, load = append(running, arriving), nil
+		for _, end := range m.gate.Ended(nil) {
+			check(end.Err)
+			running = append(running, end.Holder)
 		}
 		plan, err := m.gate.Plan(running)
 		check(err)
-		output, err := m.gate.Submit(plan, m.step(50)) // with the zeroing that these blocks need
+		output, err := plan.Launch(m.step(50)) // with the zeroing that these blocks need
 		check(err)
 		if step == 1 {
-			arriving, load = admit(2, true) // for a later step, so not in the way of this one
+			admit(2, true) // for a later step, so not in the way of this one
 		}
 		check(m.gate.EndStep())
-		check(m.gate.WaitFence(ctx, output))
-		if fmt.Printf("step %d: %d running", step, len(running)); load != nil {
-			fmt.Print(", ", load)
-		}
-		fmt.Println()
+		check(m.gate.Wait(ctx, output))
+		fmt.Printf("step %d: %d running\n", step, len(running))
 	}
 	for _, h := range running {
 		check(m.gate.Drop(h))
 	}
 	// Output:
 	// step 0: 1 running
-	// step 1: 1 running, load transfer 0.1
-	// step 2: 1 running, load transfer 0.1: done
+	// step 1: 1 running
+	// step 2: 1 running
 	// step 3: 2 running
 }
 
 // Canceling a load that is still held withdraws it: nothing is posted any more.
-// One that is under way can't be stopped. Its ticket is over at once, but its
+// One that is under way may go on. It is over for its owner at once, but its
 // blocks stay in quarantine until the transfer has ended.
-func ExampleGate_Cancel() {
+func ExampleTransfer_Cancel() {
 	m := newMachine()
 	defer m.close()
 	ctx := context.Background()
@@ -153,20 +146,20 @@ func ExampleGate_Cancel() {
 	// A step uses the block, so the load is held.
 	plan, err := m.gate.Plan([]loadgate.Holder{request})
 	check(err)
-	output, err := m.gate.Submit(plan, m.step(1000))
+	output, err := plan.Launch(m.step(1000))
 	check(err)
 	load, err := m.gate.Load(request, m.read(blocks))
 	check(err)
-	withdrawn, err := m.gate.Cancel(load)
+	withdrawn, err := load.Cancel()
 	check(err)
 	fmt.Println("held: withdrawn:", withdrawn, "canceled:", errors.Is(load.Err(), core.ErrCanceled))
 
 	// The step is over, so the next load leaves, and is canceled on its way.
-	check(m.gate.WaitFence(ctx, output))
+	check(m.gate.Wait(ctx, output))
 	load, err = m.gate.Load(request, m.read(blocks))
 	check(err)
 	check(m.reg.Clock().Sleep(ctx, 10*time.Microsecond)) // a poster takes it to the transport
-	withdrawn, err = m.gate.Cancel(load)
+	withdrawn, err = load.Cancel()
 	check(err)
 	fmt.Println("posted: withdrawn:", withdrawn, "canceled:", errors.Is(load.Err(), core.ErrCanceled))
 
@@ -206,7 +199,7 @@ func ExamplePool_Free() {
 	fmt.Println("planned:", err)
 
 	// Once it is in its stream, work for the next owner can be ordered behind it.
-	_, err = m.gate.Submit(plan, m.step(100))
+	_, err = plan.Launch(m.step(100))
 	check(err)
 	next, err := pool.Alloc(15, nil)
 	check(err)

@@ -89,15 +89,19 @@ type Gate struct {
 	unmarks []*stream.Stream               // whose last mark was not recorded
 
 	launches []core.LaunchID // asked for, not carried out
-	started  []started
+	steps    []openStep      // by slot
 	batch    *stream.Batch
 	fences   []launched // what batch holds
 
-	posters  *posters // nil without an agent
-	bySlot   []*Ticket
-	free     []*Ticket
-	ended    []*Ticket // the core is done with them
-	flying   []*Ticket // posted, polled to their end
+	posters  *posters  // nil without an agent
+	bySlot   []*ticket // of transfers whose end has not been told
+	ofHolder []*ticket // the first of each holder, by slot
+	free     []*ticket
+	news     []Ended // not told yet
+	kept     int     // of news, when it was looked through
+	spare    atomic.Pointer[Commands]
+	ended    []*ticket // the core is done with them
+	flying   []*ticket // posted, polled to their end
 	unclosed []nixl.Transfer
 	peers    map[nixl.Peer]core.Peer
 	lastPeer nixl.Peer // the peer that was looked up last
@@ -122,7 +126,7 @@ type Gate struct {
 	marks   []event.Fence
 	results []posting
 	arrived []arrival
-	leaving []*Ticket
+	leaving []*ticket
 	lost    []posting
 	own     [1]*stream.Stream
 
@@ -153,6 +157,7 @@ func newGate(reg *event.Registry, set *kernels.Set, o Options) (*Gate, error) {
 		batch: stream.NewBatch(reg), streams: map[kv.Timeline]*stream.Stream{},
 		peers: map[nixl.Peer]core.Peer{}, limit: o.HoldLimit, listener: o.Listener}
 	g.mu = clock.NewMutex(g.clk)
+	g.own[0] = o.Compute
 	if err := g.init(o); err != nil {
 		return nil, errors.Join(err, g.release())
 	}

@@ -131,7 +131,7 @@ func (r *rig) read(ts []kv.Tenancy) nixl.Transfer {
 	return tr
 }
 
-func (r *rig) load(h loadgate.Holder, ts []kv.Tenancy) *loadgate.Ticket {
+func (r *rig) load(h loadgate.Holder, ts []kv.Tenancy) loadgate.Transfer {
 	t, err := r.gate.Load(h, r.read(ts))
 	require.NoError(r.t, err)
 	return t
@@ -144,8 +144,8 @@ func (r *rig) backlog(us uint32) {
 	require.NoError(r.t, b.Submit())
 }
 
-func (r *rig) step(us uint32) func(*stream.Batch) error {
-	return func(b *stream.Batch) error {
+func (r *rig) step(us uint32) func(*loadgate.Commands) error {
+	return func(b *loadgate.Commands) error {
 		b.Launch(r.compute, r.busy, cuda.Geometry{Grid: [3]uint32{us, 1, 1}, Block: [3]uint16{1, 1, 1}}, 0)
 		return nil
 	}
@@ -183,15 +183,15 @@ func TestZeroingBehindBacklog(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, r.gate.Zero(loadgate.ZeroRequest{Tenancies: ts, Covered: true}))
 			require.NoError(t, r.gate.Flush())
-			require.NoError(t, r.gate.Settle(ctx, 0, ts))
+			require.NoError(t, r.gate.WaitBlocks(ctx, 0, ts))
 			ticket := r.load(h, ts)
 			require.NoError(t, r.gate.EndStep())
-			require.NoError(t, r.gate.WaitTicket(ctx, ticket))
+			require.NoError(t, ticket.Wait(ctx))
 			plan, err := r.gate.Plan([]loadgate.Holder{h})
 			require.NoError(t, err)
-			f, err := r.gate.Submit(plan, r.step(100))
+			f, err := plan.Launch(r.step(100))
 			require.NoError(t, err)
-			require.NoError(t, r.gate.WaitFence(ctx, f))
+			require.NoError(t, r.gate.Wait(ctx, f))
 			if mode == core.Ungated {
 				require.False(t, r.intact(ts), "the race did not show")
 			} else {
@@ -202,3 +202,6 @@ func TestZeroingBehindBacklog(t *testing.T) {
 		})
 	}
 }
+
+// none is no transfer.
+var none loadgate.Transfer

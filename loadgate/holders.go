@@ -27,10 +27,14 @@ func (g *Gate) Remove(h Holder, p kv.PoolID, ts []kv.Tenancy) error {
 }
 
 // Drop lets go of a holder. It cancels nothing: transfers of the holder go on,
-// and plans that name it may still be submitted; both keep the blocks in
+// and steps that name it may still be launched; both keep the blocks in
 // quarantine for as long as they need them.
 func (g *Gate) Drop(h Holder) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.core.Drop(h)
+	err := g.core.Drop(h)
+	if err == nil {
+		g.dropped(h)
+	}
+	return err
 }

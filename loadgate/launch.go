@@ -3,6 +3,7 @@ package loadgate
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
@@ -24,7 +25,7 @@ type launched struct {
 }
 
 // Zero asks for blocks to be zeroed, or reset. The launch goes out with the
-// next [Gate.Submit], [Gate.Start], [Gate.EndStep], [Gate.Progress] or wait,
+// next [Step.Launch], [Step.Begin], [Gate.EndStep], [Gate.Progress] or wait,
 // whichever comes first, so that a step and its zeroing cross into the driver
 // once.
 //
@@ -38,11 +39,6 @@ func (g *Gate) Zero(r ZeroRequest) error {
 		return err
 	}
 	err := g.core.Zero(r)
-	if errors.Is(err, core.ErrUnready) {
-		if err = g.flush(); err == nil {
-			err = g.core.Zero(r)
-		}
-	}
 	g.act()
 	return err
 }
@@ -101,9 +97,9 @@ func (g *Gate) noteLaunch(l *launched) {
 	if g.listener.Launched == nil {
 		return
 	}
-	if ln, err := g.core.Launch(l.id); err == nil {
+	if ln, err := g.core.Launch(l.id); err == nil && len(ln.Blocks) > 0 {
 		g.note(notice{kind: noticeLaunched, launch: LaunchInfo{Filling: ln.Filling, Pool: ln.Pool,
-			Blocks: ln.Blocks, Where: ln.Where, Fence: l.fence}})
+			Blocks: slices.Clone(ln.Blocks), Where: ln.Where, Fence: l.fence}})
 	}
 }
 

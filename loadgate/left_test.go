@@ -20,7 +20,7 @@ func TestListenerLeft(t *testing.T) {
 			var left, posted []time.Duration
 			r = newRig(t, mode, false, func(o *loadgate.Options) {
 				o.Listener.Left = func(i loadgate.TransferInfo) {
-					require.NotNil(t, i.Ticket)
+					require.NotNil(t, i.Transfer)
 					left = append(left, r.dev.World().Now())
 				}
 				o.Listener.Posted = func(loadgate.TransferInfo) { posted = append(posted, r.dev.World().Now()) }
@@ -33,12 +33,12 @@ func TestListenerLeft(t *testing.T) {
 			plan, err := r.gate.Plan([]loadgate.Holder{h})
 			require.NoError(t, err)
 			begun := r.dev.World().Now()
-			_, err = r.gate.Submit(plan, r.step(uint32(busy/time.Microsecond)))
+			_, err = plan.Launch(r.step(uint32(busy / time.Microsecond)))
 			require.NoError(t, err)
 			ticket := r.load(h, ts)
 			require.NoError(t, r.gate.EndStep())
 			require.Equal(t, mode == core.Ungated, len(left) == 1, "left with the call that handed it in")
-			require.NoError(t, r.gate.WaitTicket(ctx, ticket))
+			require.NoError(t, ticket.Wait(ctx))
 			require.Len(t, left, 1)
 			require.Len(t, posted, 1)
 			require.Less(t, left[0], posted[0])

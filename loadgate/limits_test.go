@@ -52,7 +52,7 @@ func TestPostersKeepToThePeerLimit(t *testing.T) {
 		ts := r.alloc(9)
 		h, err := r.gate.Hold(0, ts)
 		require.NoError(t, err)
-		var tickets []*loadgate.Ticket
+		var tickets []loadgate.Transfer
 		for _, b := range ts {
 			tr := &slowTransfer{noopTransfer: noopTransfer{agent: agent}, r: r, in: &in, most: &most}
 			tr.local[0] = nixl.Descriptor{Addr: r.table.Segments[0].Address(b.Block), Len: page}
@@ -62,7 +62,7 @@ func TestPostersKeepToThePeerLimit(t *testing.T) {
 			tickets = append(tickets, ticket)
 		}
 		for _, ticket := range tickets {
-			require.NoError(t, r.gate.WaitTicket(context.Background(), ticket))
+			require.NoError(t, ticket.Wait(context.Background()))
 		}
 		require.Equal(t, limit, most)
 	}
@@ -118,9 +118,9 @@ func TestPartlyAcceptedLaunch(t *testing.T) {
 
 	p, err := g.Plan([]loadgate.Holder{h})
 	require.NoError(t, err)
-	f, err := g.Submit(p, nil)
+	f, err := p.Launch(nil)
 	require.NoError(t, err)
-	require.NoError(t, g.WaitFence(context.Background(), f))
+	require.NoError(t, g.Wait(context.Background(), f))
 	got := make([]byte, n*64)
 	require.NoError(t, dev.Read(got, base+64))
 	require.Equal(t, make([]byte, n*64), got)
@@ -154,7 +154,7 @@ func TestPeerLostTakesBack(t *testing.T) {
 	ts := r.alloc(5)
 	h, err := r.gate.Hold(0, ts)
 	require.NoError(t, err)
-	var tickets []*loadgate.Ticket
+	var tickets []loadgate.Transfer
 	post := func(b kv.Tenancy) {
 		tr := &lostTransfer{noopTransfer: noopTransfer{agent: agent}, posts: &posts}
 		tr.local[0] = nixl.Descriptor{Addr: r.table.Segments[0].Address(b.Block), Len: page}

@@ -6,6 +6,7 @@ import (
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/loadgate/core"
 	"github.com/kvgate/kvgate/memory/kv"
+	"github.com/kvgate/kvgate/nixl"
 )
 
 // Listener is told of what happens in a gate. Any of the functions may be nil.
@@ -46,31 +47,46 @@ func (i LaunchInfo) String() string {
 
 // TransferInfo describes a transfer at one moment.
 type TransferInfo struct {
-	Ticket *Ticket
-	Kind   core.Kind
-	Err    error
+	Transfer Transfer
+	Kind     Kind
+	Holder   Holder
+	Peer     nixl.Peer
+	// Spec is what it moves. It is not to be changed, and valid during the call.
+	Spec *nixl.Spec
+	Err  error
 	// Why says what a held transfer waits for.
 	Why string
 }
 
 func (i TransferInfo) String() string {
+	s := fmt.Sprintf("%v of %v, %v, %d bytes with %v", i.Kind, i.Holder, i.Transfer, i.Bytes(), i.Peer)
 	switch {
 	case i.Err != nil:
-		return fmt.Sprintf("%v: %v", i.Kind, i.Err)
+		return fmt.Sprintf("%s: %v", s, i.Err)
 	case i.Why != "":
-		return fmt.Sprintf("%v: waits for %s", i.Kind, i.Why)
+		return fmt.Sprintf("%s: waits for %s", s, i.Why)
 	}
-	return i.Kind.String()
+	return s
+}
+
+// Bytes returns how many bytes the transfer moves.
+func (i TransferInfo) Bytes() (n uint64) {
+	if i.Spec != nil {
+		for k := range i.Spec.Local {
+			n += i.Spec.Local[k].Len
+		}
+	}
+	return n
 }
 
 // FailedInfo says that a load did not arrive at one of a holder's blocks.
 type FailedInfo struct {
-	Holder Holder
-	Ticket *Ticket
-	Err    error
+	Holder   Holder
+	Transfer Transfer
+	Err      error
 }
 
-func (i FailedInfo) String() string { return fmt.Sprintf("%v: %v", i.Holder, i.Err) }
+func (i FailedInfo) String() string { return fmt.Sprintf("%v: %v: %v", i.Holder, i.Transfer, i.Err) }
 
 type noticeKind uint8
 
@@ -92,41 +108,8 @@ type notice struct {
 	holder   Holder
 }
 
-func (g *Gate) note(n notice) {
-	l := &g.listener
-	switch n.kind {
-	case noticeLaunched:
-		if l.Launched == nil {
-			return
-		}
-		n.launch.Blocks = append([]kv.Block(nil), n.launch.Blocks...)
-	case noticeHeld:
-		if l.Held == nil {
-			return
-		}
-	case noticeLeft:
-		if l.Left == nil {
-			return
-		}
-	case noticePosted:
-		if l.Posted == nil {
-			return
-		}
-	case noticeDone:
-		if l.Done == nil {
-			return
-		}
-	case noticeFailed:
-		if l.Failed == nil {
-			return
-		}
-	case noticeOverdue:
-		if l.Overdue == nil {
-			return
-		}
-	}
-	g.notices = append(g.notices, n)
-}
+// note keeps an event, which the listener has a function for.
+func (g *Gate) note(n notice) { g.notices = append(g.notices, n) }
 
 // unlock lets go of the gate, and then wakes waits and tells the listener.
 func (g *Gate) unlock() {
@@ -150,7 +133,7 @@ func (g *Gate) unlock() {
 		case noticeDone:
 			l.Done(n.transfer)
 		case noticeFailed:
-			l.Failed(FailedInfo{Holder: n.holder, Ticket: n.transfer.Ticket, Err: n.transfer.Err})
+			l.Failed(FailedInfo{Holder: n.holder, Transfer: n.transfer.Transfer, Err: n.transfer.Err})
 		case noticeOverdue:
 			l.Overdue(n.transfer)
 		}

@@ -3,6 +3,7 @@ package loadgate_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -56,11 +57,14 @@ func TestRefusedBatchLosesNothing(t *testing.T) {
 	require.NoError(t, g.Zero(loadgate.ZeroRequest{Filling: loadgate.Resetting, Tenancies: ts}))
 	p, err := g.Plan([]loadgate.Holder{h})
 	require.NoError(t, err)
-	_, err = g.Submit(p, r.step(10), r.closedStream())
+	_, err = p.Launch(r.step(10), r.closedStream())
 	require.Error(t, err)
-	f, err := g.Submit(p, r.step(10))
-	require.NoError(t, err, "the plan is open as before")
-	require.NoError(t, g.WaitFence(ctx, f))
+	require.ErrorIs(t, p.Abandon(), core.ErrStale, "a refused step is over")
+	p, err = g.Plan([]loadgate.Holder{h})
+	require.NoError(t, err)
+	f, err := p.Launch(r.step(10))
+	require.NoError(t, err)
+	require.NoError(t, g.Wait(ctx, f))
 	r.require(ts, 0x33)
 	require.NoError(t, g.Close(ctx))
 }
@@ -92,66 +96,127 @@ func TestStrangerSurvivesRefusal(t *testing.T) {
 	ticket := r.load(other, ts[1:])
 	p, err := r.gate.Plan([]loadgate.Holder{h})
 	require.NoError(t, err)
-	_, err = r.gate.Submit(p, r.step(10), r.closedStream())
+	_, err = p.Launch(r.step(10), r.closedStream())
 	require.Error(t, err)
 	require.False(t, ticket.Done())
-	require.NoError(t, r.gate.WaitTicket(context.Background(), ticket))
+	require.NoError(t, ticket.Wait(context.Background()))
 	require.True(t, r.intact(ts[1:]))
-	require.NoError(t, r.gate.GiveUp(p))
 }
 
-// TestStepsFunctionFails: an error and a panic leave everything as it was.
+// TestStepsFunctionFails: after an error or a panic the step is over, nothing of
+// it was launched, and everything else is as before.
 func TestStepsFunctionFails(t *testing.T) {
 	r := newRig(t, core.PerBlock, false, nil)
 	ts := r.alloc(1)
 	r.fill(ts, 0x77)
 	h, err := r.gate.Hold(0, ts)
 	require.NoError(t, err)
+	var marked event.Fence
+	first := cuda.DevicePtr(r.table.Segments[0].Address(ts[0].Block))
+	spare, err := stream.New(r.reg, cuda.StreamOptions{Name: "spare"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, spare.Close()) }()
+	elsewhere := errors.New("the engine's own")
+	for name, try := range map[string]struct {
+		add  func(*loadgate.Commands) error
+		want error
+	}{
+		"error":             {func(c *loadgate.Commands) error { _ = r.step(10)(c); return elsewhere }, elsewhere},
+		"no stream":         {func(c *loadgate.Commands) error { c.Fill8(nil, first, 1, 1); return nil }, cuda.ErrInvalidHandle},
+		"stream not named":  {func(c *loadgate.Commands) error { c.Fill8(spare, first, 1, 1); return nil }, core.ErrInvalid},
+		"mark not named":    {func(c *loadgate.Commands) error { c.Mark(spare, &marked); return nil }, core.ErrInvalid},
+		"wait on no stream": {func(c *loadgate.Commands) error { c.Wait(nil, marked); return nil }, cuda.ErrInvalidHandle},
+		"typed elsewhere": {func(c *loadgate.Commands) error {
+			return c.Typed(func(b *cuda.Batch) error { b.Fill8(spare.Handle(), first, 1, 1); return nil })
+		}, core.ErrInvalid},
+		"typed error": {func(c *loadgate.Commands) error {
+			_ = c.Typed(func(b *cuda.Batch) error { b.Fill8(r.compute.Handle(), first, 1, 1); return elsewhere })
+			return nil
+		}, elsewhere},
+	} {
+		p, err := r.gate.Plan([]loadgate.Holder{h})
+		require.NoError(t, err)
+		_, err = p.Launch(try.add)
+		require.ErrorIs(t, err, try.want, name)
+		require.ErrorIs(t, p.Abandon(), core.ErrStale, name)
+	}
 	p, err := r.gate.Plan([]loadgate.Holder{h})
 	require.NoError(t, err)
-	_, err = r.gate.Submit(p, func(b *stream.Batch) error { _ = r.step(10)(b); return core.ErrInvalid })
-	require.ErrorIs(t, err, core.ErrInvalid)
-	require.Panics(t, func() { _, _ = r.gate.Submit(p, func(*stream.Batch) error { panic("engine") }) })
-	f, err := r.gate.Submit(p, r.step(10))
+	require.Panics(t, func() { _, _ = p.Launch(func(*loadgate.Commands) error { panic("engine") }) })
+	require.ErrorIs(t, p.Abandon(), core.ErrStale)
+	require.Empty(t, r.gate.OpenSteps(nil))
+	require.Equal(t, uint64(0), r.gate.Counters().Launches, "nothing was launched")
+
+	p, err = r.gate.Plan([]loadgate.Holder{h})
 	require.NoError(t, err)
-	require.NoError(t, r.gate.WaitFence(context.Background(), f))
-	r.require(ts, 0)
+	f, err := p.Launch(func(c *loadgate.Commands) error {
+		// The gate is not locked here: an engine may look at it.
+		require.Equal(t, []loadgate.StepInfo{{Step: p}}, r.gate.OpenSteps(nil))
+		c.Mark(r.compute, &marked)
+		return c.Typed(func(b *cuda.Batch) error { b.Fill8(r.compute.Handle(), first, 5, 1); return nil })
+	})
+	require.NoError(t, err)
+	require.NoError(t, r.gate.Wait(context.Background(), f))
+	require.True(t, marked.Done())
+	require.Equal(t, append([]byte{5}, make([]byte, segments*page-1)...), r.content(ts[0]))
 }
 
-// TestStepsFunctionTakesTheBatch: it may not reset or submit the batch that it
-// was lent; the gate finds out, and what is due is still done.
-func TestStepsFunctionTakesTheBatch(t *testing.T) {
-	for name, try := range map[string]struct {
-		f      func(*rig) func(*stream.Batch) error
-		closed bool // the step may have run, so its plan is closed
-	}{
-		"reset": {func(r *rig) func(*stream.Batch) error {
-			return func(b *stream.Batch) error { b.Reset(); return r.step(10)(b) }
-		}, false},
-		"submit": {func(r *rig) func(*stream.Batch) error {
-			return func(b *stream.Batch) error { _ = r.step(10)(b); return b.Submit() }
-		}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, core.PerBlock, false, nil)
-			ts := r.alloc(1)
-			r.fill(ts, 0x77)
-			h, err := r.gate.Hold(0, ts)
-			require.NoError(t, err)
-			p, err := r.gate.Plan([]loadgate.Holder{h})
-			require.NoError(t, err)
-			_, err = r.gate.Submit(p, try.f(r))
-			require.ErrorIs(t, err, core.ErrInvalid)
-			if try.closed {
-				require.ErrorIs(t, r.gate.GiveUp(p), core.ErrStale)
-				p, err = r.gate.Plan([]loadgate.Holder{h})
-				require.NoError(t, err)
-			}
-			f, err := r.gate.Submit(p, r.step(10))
-			require.NoError(t, err)
-			require.NoError(t, r.gate.WaitFence(context.Background(), f))
-			r.require(ts, 0)
-		})
+// TestStepsAreValues: a step that is over is refused, also when its slot is used
+// again; the zero Step and streams of nobody are refused.
+func TestStepsAreValues(t *testing.T) {
+	r := newRig(t, core.PerBlock, false, nil)
+	h, err := r.gate.Hold(0, r.alloc(1))
+	require.NoError(t, err)
+	old, err := r.gate.Plan([]loadgate.Holder{h})
+	require.NoError(t, err)
+	require.NoError(t, old.Abandon())
+	p, err := r.gate.Plan([]loadgate.Holder{h})
+	require.NoError(t, err)
+	require.NotEqual(t, old, p)
+	for name, err := range map[string]error{"abandon": old.Abandon(), "begin": old.Begin(),
+		"end": func() error { _, err := old.End(); return err }(), "launch": func() error { _, err := old.Launch(nil); return err }()} {
+		require.ErrorIs(t, err, core.ErrStale, name)
+	}
+	require.ErrorIs(t, loadgate.Step{}.Abandon(), core.ErrInvalid)
+	_, err = p.End()
+	require.ErrorIs(t, err, core.ErrState, "it was not begun")
+	require.Equal(t, []loadgate.StepInfo{{Step: p}}, r.gate.OpenSteps(nil))
+
+	reg := event.NewRegistry(r.dev)
+	foreign, err := stream.New(reg, cuda.StreamOptions{Name: "foreign"})
+	require.NoError(t, err)
+	for says, s := range map[string]*stream.Stream{"another registry": foreign, "is nil": nil, "closed": r.closedStream()} {
+		p, err := r.gate.Plan([]loadgate.Holder{h})
+		require.NoError(t, err)
+		require.ErrorContains(t, p.Begin(r.compute, s), says)
+		require.ErrorIs(t, p.Abandon(), core.ErrStale)
+	}
+	require.NoError(t, foreign.Close())
+	require.NoError(t, reg.Close())
+	_, err = p.Launch(nil, r.compute, r.compute)
+	require.ErrorContains(t, err, "listed twice")
+}
+
+// TestBegunStepIsProtected: between Begin and End the blocks that a step names
+// are as good as in use, those that it names singly too (the zeroing would run
+// before what the engine launches).
+func TestBegunStepIsProtected(t *testing.T) {
+	r := newRig(t, core.PerBlock, false, nil)
+	ts := r.alloc(2)
+	h, err := r.gate.Hold(0, ts[:1])
+	require.NoError(t, err)
+	_, err = r.gate.Hold(0, ts[1:])
+	require.NoError(t, err)
+	for _, filling := range []loadgate.Filling{loadgate.Zeroing, loadgate.Resetting} {
+		p, err := r.gate.Plan([]loadgate.Holder{h}, loadgate.Access{Tenancy: ts[1], Write: true})
+		require.NoError(t, err)
+		require.NoError(t, p.Begin())
+		for i := range ts {
+			require.ErrorIs(t, r.gate.Zero(loadgate.ZeroRequest{Filling: filling, Tenancies: ts[i : i+1]}), core.ErrInUse)
+		}
+		_, err = p.End()
+		require.NoError(t, err)
+		require.NoError(t, r.gate.Zero(loadgate.ZeroRequest{Filling: filling, Tenancies: ts}))
 	}
 }
 
@@ -193,9 +258,9 @@ func TestPoolsAndTemplates(t *testing.T) {
 	require.NoError(t, set.Close())
 }
 
-// TestFinishMarksWhatStartUsed: a step is not over on a stream that it was
-// started on before that stream says so.
-func TestFinishMarksWhatStartUsed(t *testing.T) {
+// TestEndMarksWhatBeginNamed: a step is over when every stream that it was begun
+// on says so.
+func TestEndMarksWhatBeginNamed(t *testing.T) {
 	r := newRig(t, core.PerBlock, false, nil)
 	other, err := stream.New(r.reg, cuda.StreamOptions{Name: "other"})
 	require.NoError(t, err)
@@ -204,16 +269,20 @@ func TestFinishMarksWhatStartUsed(t *testing.T) {
 	require.NoError(t, err)
 	p, err := r.gate.Plan([]loadgate.Holder{h})
 	require.NoError(t, err)
-	_, err = r.gate.Finish(p)
-	require.ErrorIs(t, err, core.ErrState, "it was not started")
-	require.NoError(t, r.gate.Start(p))
+	require.NoError(t, p.Begin(other, r.compute))
 	r.backlog(1000)
-	_, err = r.gate.Finish(p, other)
-	require.ErrorContains(t, err, `"compute"`)
-	f, err := r.gate.Finish(p, r.compute, other)
+	f, err := p.End()
 	require.NoError(t, err)
-	require.NoError(t, r.gate.WaitFence(context.Background(), f))
-	require.NoError(t, other.Sync(context.Background()))
+	require.NoError(t, r.gate.Wait(context.Background(), f))
+	info, err := r.gate.Block(0, ts[0].Block)
+	require.NoError(t, err)
+	require.True(t, info.Busy, "the other stream is not past it")
+	require.NoError(t, r.compute.Sync(context.Background()))
+	_, err = r.gate.Progress(0)
+	require.NoError(t, err)
+	info, err = r.gate.Block(0, ts[0].Block)
+	require.NoError(t, err)
+	require.False(t, info.Busy)
 	require.NoError(t, other.Close())
 }
 
@@ -258,14 +327,14 @@ func TestFencesThatNeverFire(t *testing.T) {
 	r := newRig(t, core.PerBlock, false, nil)
 	b := stream.NewBatch(r.reg)
 	f := b.Record(r.compute)
-	require.ErrorIs(t, r.gate.WaitFence(context.Background(), f), cuda.ErrNotRecorded)
+	require.ErrorIs(t, r.gate.Wait(context.Background(), f), cuda.ErrNotRecorded)
 	b.Reset()
 	require.NoError(t, r.compute.Sync(context.Background()), "a good mark covers the dropped one")
 	o := newRig(t, core.PerBlock, false, nil)
 	o.backlog(1000)
 	foreign, err := o.compute.Mark()
 	require.NoError(t, err)
-	require.ErrorIs(t, r.gate.WaitFence(context.Background(), foreign), event.ErrUnknownTimeline)
+	require.ErrorIs(t, r.gate.Wait(context.Background(), foreign), event.ErrUnknownTimeline)
 }
 
 // TestClosedGateRefuses: nothing is accepted that would not be done.
@@ -281,8 +350,8 @@ func TestClosedGateRefuses(t *testing.T) {
 	require.ErrorIs(t, r.gate.Zero(loadgate.ZeroRequest{Tenancies: ts}), loadgate.ErrClosed)
 	require.ErrorIs(t, r.gate.Flush(), loadgate.ErrClosed)
 	require.ErrorIs(t, r.gate.EndStep(), loadgate.ErrClosed)
-	require.ErrorIs(t, r.gate.Start(p), loadgate.ErrClosed)
-	_, err = r.gate.Submit(p, r.step(1))
+	require.ErrorIs(t, p.Begin(), loadgate.ErrClosed)
+	_, err = p.Launch(r.step(1))
 	require.ErrorIs(t, err, loadgate.ErrClosed)
 	tr := r.read(ts)
 	_, err = r.gate.Load(h, tr)

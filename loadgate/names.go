@@ -6,15 +6,21 @@ import "github.com/kvgate/kvgate/loadgate/core"
 type (
 	Mode         = core.Mode
 	Holder       = core.Holder
-	Plan         = core.Plan
 	Access       = core.Access
 	Counters     = core.Counters
 	PoolCounters = core.PoolCounters
 	BlockInfo    = core.BlockInfo
 	Filling      = core.Filling
+	Kind         = core.Kind
 	Want         = core.Want
 	FullError    = core.FullError
 	Ledger       = core.Ledger
+)
+
+// The kinds of transfers.
+const (
+	KindLoad  = core.Load
+	KindStore = core.Store
 )
 
 // What Zero writes.

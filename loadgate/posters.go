@@ -31,13 +31,13 @@ type posters struct {
 
 type peerQueue struct {
 	peer  nixl.Peer
-	queue fifo.Queue[*Ticket]
+	queue fifo.Queue[*ticket]
 	busy  int // posters that are in a call for this peer
 }
 
 // posting is what became of handing a ticket over.
 type posting struct {
-	t   *Ticket
+	t   *ticket
 	err error
 }
 
@@ -55,7 +55,7 @@ func newPosters(clk clock.Clock, n, perPeer int) *posters {
 }
 
 // put queues tickets.
-func (p *posters) put(ts []*Ticket) {
+func (p *posters) put(ts []*ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var q *peerQueue
@@ -80,7 +80,7 @@ func (p *posters) queueOf(peer nixl.Peer) *peerQueue {
 }
 
 // next takes the oldest ticket of the next peer that has room.
-func (p *posters) next() (*peerQueue, *Ticket) {
+func (p *posters) next() (*peerQueue, *ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.peers {
@@ -126,7 +126,7 @@ func (p *posters) run() {
 type posterWait struct {
 	p *posters
 	q *peerQueue
-	t *Ticket
+	t *ticket
 }
 
 func (w *posterWait) Done() bool {

@@ -103,16 +103,24 @@ func (g *Gate) act() {
 				t := g.bySlot[a.Transfer.Slot()]
 				t.queued = true
 				t.stage.Store(stageQueued)
-				g.note(notice{kind: noticeLeft, transfer: TransferInfo{Ticket: t, Kind: t.kind}})
+				if g.listener.Left != nil {
+					g.note(notice{kind: noticeLeft, transfer: g.info(t, nil)})
+				}
 				g.leaving = append(g.leaving, t)
 			case core.TellDone:
 				g.tellDone(g.bySlot[a.Transfer.Slot()], a.Err)
 			case core.TellFailed:
-				g.note(notice{kind: noticeFailed, holder: a.Holder,
-					transfer: TransferInfo{Ticket: g.bySlot[a.Transfer.Slot()], Err: a.Err}})
-			case core.TellOverdue:
 				t := g.bySlot[a.Transfer.Slot()]
-				g.note(notice{kind: noticeOverdue, transfer: TransferInfo{Ticket: t, Kind: t.kind, Err: a.Err}})
+				if g.listener.Failed != nil {
+					g.note(notice{kind: noticeFailed, holder: a.Holder, transfer: g.info(t, a.Err)})
+				}
+				if a.Holder != t.holder {
+					g.endedNews(Ended{Transfer: Transfer{g, t.id}, Kind: t.kind, Holder: a.Holder, Shared: true, Err: a.Err})
+				}
+			case core.TellOverdue:
+				if g.listener.Overdue != nil {
+					g.note(notice{kind: noticeOverdue, transfer: g.info(g.bySlot[a.Transfer.Slot()], a.Err)})
+				}
 			}
 		}
 		if len(g.leaving) > 0 {
@@ -125,26 +133,27 @@ func (g *Gate) act() {
 	}
 }
 
-func (g *Gate) tellDone(t *Ticket, err error) {
+func (g *Gate) tellDone(t *ticket, err error) {
 	t.err = err
 	t.over.Store(true)
 	g.woke = true
-	g.note(notice{kind: noticeDone, transfer: TransferInfo{Ticket: t, Kind: t.kind, Err: err}})
+	if g.listener.Done != nil {
+		g.note(notice{kind: noticeDone, transfer: g.info(t, err)})
+	}
+	if !t.told {
+		g.endedNews(Ended{Transfer: Transfer{g, t.id}, Kind: t.kind, Holder: t.holder, Err: err})
+	}
 	if g.core.TransferState(t.id) == core.Over {
 		g.ended = append(g.ended, t)
 	}
 }
 
-// retire lets go of tickets that the core is done with. Their places in the
-// table are free once the actions that name them have been carried out.
+// retire closes transfers that the core is done with.
 func (g *Gate) retire() {
 	for i, t := range g.ended {
 		g.ended[i] = nil
 		if !t.quiet {
 			t.quiet = true
-			if g.bySlot[t.id.Slot()] == t {
-				g.bySlot[t.id.Slot()] = nil
-			}
 			if err := t.transfer.Close(); err != nil {
 				g.unclosed = append(g.unclosed, t.transfer)
 			}

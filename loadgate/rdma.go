@@ -119,7 +119,7 @@ func (g *Gate) flushArrived(arrived []arrival) {
 
 // arrival is a transfer that is over.
 type arrival struct {
-	t      *Ticket
+	t      *ticket
 	done   bool  // it succeeded
 	err    error // or why not
 	unseen error // why the device may not see what came

@@ -28,11 +28,11 @@ type waiters struct {
 	stop   atomic.Bool
 }
 
-func wait(t *testing.T, r *rig, tickets []*loadgate.Ticket) *waiters {
+func wait(t *testing.T, r *rig, tickets []loadgate.Transfer) *waiters {
 	w := &waiters{r: r}
 	for _, ticket := range tickets {
 		w.group.Go(func() {
-			err := r.gate.WaitTicket(t.Context(), ticket)
+			err := ticket.Wait(t.Context())
 			assert.True(t, ticket.Done())
 			assert.Equal(t, ticket.Err(), err)
 		})
@@ -67,11 +67,11 @@ func kill(t *testing.T, r *rig) {
 }
 
 // heldLoads are n loads into blocks that a step of that length still uses.
-func heldLoads(t *testing.T, r *rig, f *flow, n int, d time.Duration) (tickets []*loadgate.Ticket) {
+func heldLoads(t *testing.T, r *rig, f *flow, n int, d time.Duration) (tickets []loadgate.Transfer) {
 	q := f.admit(t, n, false)
 	plan, err := r.gate.Plan([]loadgate.Holder{q.holder})
 	require.NoError(t, err)
-	_, err = r.gate.Submit(plan, f.step(d, q))
+	_, err = plan.Launch(f.step(d, q))
 	require.NoError(t, err)
 	for i := range q.blocks {
 		tickets = append(tickets, r.load(q.holder, q.blocks[i:i+1]))
@@ -81,7 +81,7 @@ func heldLoads(t *testing.T, r *rig, f *flow, n int, d time.Duration) (tickets [
 }
 
 // freeLoads are n loads into blocks that nothing uses: they leave at once.
-func freeLoads(t *testing.T, r *rig, f *flow, n int) (tickets []*loadgate.Ticket) {
+func freeLoads(t *testing.T, r *rig, f *flow, n int) (tickets []loadgate.Transfer) {
 	for range n {
 		tickets = append(tickets, f.admit(t, 1, true).load)
 	}
@@ -111,7 +111,7 @@ func TestCloseRealPacer(t *testing.T) {
 						assert.NoError(t, tr.Close())
 						return
 					}
-					err = r.gate.WaitTicket(t.Context(), ticket)
+					err = ticket.Wait(t.Context())
 					assert.True(t, err == nil || errors.Is(err, core.ErrCanceled), "%v", err)
 				}
 			})
@@ -141,7 +141,7 @@ func TestCancelWakesWaiter(t *testing.T) {
 	q := f.admit(t, 1, false)
 	plan, err := r.gate.Plan([]loadgate.Holder{q.holder})
 	require.NoError(t, err)
-	_, err = r.gate.Submit(plan, f.step(long, q))
+	_, err = plan.Launch(f.step(long, q))
 	require.NoError(t, err)
 	quickest := time.Hour
 	for range 10 {
@@ -149,12 +149,12 @@ func TestCancelWakesWaiter(t *testing.T) {
 		var woken time.Duration
 		var waiter sync.WaitGroup
 		waiter.Go(func() {
-			assert.ErrorIs(t, r.gate.WaitTicket(t.Context(), ticket), core.ErrCanceled)
+			assert.ErrorIs(t, ticket.Wait(t.Context()), core.ErrCanceled)
 			woken = clk.Now()
 		})
 		require.NoError(t, clk.Sleep(t.Context(), 500*time.Microsecond))
 		at := clk.Now()
-		_, err := r.gate.Cancel(ticket)
+		_, err := ticket.Cancel()
 		require.NoError(t, err)
 		waiter.Wait()
 		quickest = min(quickest, woken-at)
@@ -226,13 +226,13 @@ func TestPeerLostAtPost(t *testing.T) {
 			q := f.admit(t, 1, false)
 			plan, err := r.gate.Plan([]loadgate.Holder{q.holder})
 			require.NoError(t, err)
-			_, err = r.gate.Submit(plan, f.step(time.Second, q))
+			_, err = plan.Launch(f.step(time.Second, q))
 			require.NoError(t, err)
 			later := r.load(q.holder, q.blocks)
 			require.NoError(t, c.lose(r))
 
-			require.ErrorIs(t, r.gate.WaitTicket(t.Context(), soon), c.want)
-			require.ErrorIs(t, r.gate.WaitTicket(t.Context(), later), core.ErrPeerLost)
+			require.ErrorIs(t, soon.Wait(t.Context()), c.want)
+			require.ErrorIs(t, later.Wait(t.Context()), core.ErrPeerLost)
 			require.Less(t, r.dev.Clock().(clock.Clock).Now(), 100*time.Millisecond)
 		})
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/nixl"
-	"github.com/kvgate/kvgate/stream"
 )
 
 // flow is an engine's side of a rig, with content that tells loads apart.
@@ -51,7 +50,7 @@ func (w *watched) Post() error {
 type request struct {
 	blocks []kv.Tenancy
 	holder loadgate.Holder
-	load   *loadgate.Ticket
+	load   loadgate.Transfer
 	read   *watched
 	shared bool // others look at the ticket, too
 	source int  // the page of the peer's memory that the first page came from
@@ -77,7 +76,7 @@ func (f *flow) admit(t *testing.T, n int, load bool) *request {
 	if !load {
 		return q
 	}
-	require.NoError(t, f.gate.Settle(t.Context(), 0, q.blocks))
+	require.NoError(t, f.gate.WaitBlocks(t.Context(), 0, q.blocks))
 	q.source = f.rand.IntN(int(f.host.Len())/page - n*segments)
 	spec := nixl.Spec{Op: nixl.Read, Peer: f.peer, LocalMemory: nixl.VRAM, RemoteMemory: nixl.DRAM}
 	for i, addr := range f.pages(q) {
@@ -125,7 +124,7 @@ var fresh, unzeroed atomic.Int64
 // step returns a step of that length that writes all over the blocks of the
 // requests; where it is the first to use them, it checks first that they are
 // zero.
-func (f *flow) step(d time.Duration, writes ...*request) func(*stream.Batch) error {
+func (f *flow) step(d time.Duration, writes ...*request) func(*loadgate.Commands) error {
 	words := []uint64{uint64(d)}
 	for _, q := range writes {
 		for _, addr := range f.pages(q) {
@@ -135,7 +134,7 @@ func (f *flow) step(d time.Duration, writes ...*request) func(*stream.Batch) err
 			words = append(words, addr)
 		}
 	}
-	return func(b *stream.Batch) error {
+	return func(b *loadgate.Commands) error {
 		args := b.Launch(f.compute, f.model, cuda.Geometry{Grid: [3]uint32{1, 1, 1}, Block: [3]uint16{1, 1, 1}}, 8*len(words))
 		for i, w := range words {
 			binary.LittleEndian.PutUint64(args[8*i:], w)

@@ -30,7 +30,9 @@ func (g *Gate) drainPosters() int {
 			g.flying = append(g.flying, r.t)
 			g.inFlight.Store(int64(len(g.flying)))
 			g.seen.Store(^g.agent.Activity()) // it may have ended before it was listed
-			g.note(notice{kind: noticePosted, transfer: TransferInfo{Ticket: r.t, Kind: r.t.kind}})
+			if g.listener.Posted != nil {
+				g.note(notice{kind: noticePosted, transfer: g.info(r.t, nil)})
+			}
 		}
 		g.act()
 	}
@@ -104,7 +106,7 @@ func (g *Gate) noteHandled(n int) {
 }
 
 // ifOver lets go of a ticket whose end nobody is told of any more.
-func (g *Gate) ifOver(t *Ticket) {
+func (g *Gate) ifOver(t *ticket) {
 	if g.core.TransferState(t.id) == core.Over {
 		g.ended = append(g.ended, t)
 		if !g.core.Pending() {
@@ -115,7 +117,7 @@ func (g *Gate) ifOver(t *Ticket) {
 
 // peerLost fails, at the first sign, all that depends on a peer that is gone.
 // A generation of a peer that an agent does not know any more never comes back.
-func (g *Gate) peerLost(t *Ticket, err error) {
+func (g *Gate) peerLost(t *ticket, err error) {
 	if !errors.Is(err, nixl.ErrDisconnected) && !errors.Is(err, nixl.ErrStalePeer) && !errors.Is(err, nixl.ErrNoPeer) {
 		return
 	}

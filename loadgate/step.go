@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/event"
@@ -13,135 +14,195 @@ import (
 	"github.com/kvgate/kvgate/stream"
 )
 
-// Plan declares a step: the holders whose blocks it will touch and, beside
-// them, single tenancies. It costs O(holders). The plan has to be closed by
-// [Gate.Submit], by [Gate.Start] and [Gate.Finish], or by [Gate.GiveUp]; until
+// Step is one step's use of blocks, from the moment the scheduler names them
+// until its work is in the streams or it is abandoned. It is closed by
+// [Step.Launch], by [Step.Begin] and [Step.End], or by [Step.Abandon]; until
 // then none of its blocks is given to a new owner.
-func (g *Gate) Plan(holders []Holder, extra ...Access) (Plan, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.core.Plan(holders, extra)
+//
+// A Step is a value. A step that is over is refused with [ErrStale].
+type Step struct {
+	g    *Gate
+	plan core.Plan
 }
 
-// GiveUp closes a plan whose step was not launched and never will be.
-func (g *Gate) GiveUp(p Plan) error {
+// openStep is what the gate knows of a step that is not closed.
+type openStep struct {
+	plan    core.Plan
+	since   time.Duration
+	streams []*stream.Stream // while it is begun
+}
+
+// StepInfo describes an open step.
+type StepInfo struct {
+	Step  Step
+	Age   time.Duration // since it was planned
+	Begun bool          // between Begin and End
+}
+
+func (s Step) String() string { return s.plan.String() }
+
+// Plan declares a step: the holders whose blocks it will touch and, beside
+// them, single tenancies. It costs O(holders).
+func (g *Gate) Plan(holders []Holder, extra ...Access) (Step, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, err := g.core.Plan(holders, extra)
+	if err != nil {
+		return Step{}, err
+	}
+	for p.Slot() >= len(g.steps) {
+		g.steps = append(g.steps, openStep{})
+	}
+	o := &g.steps[p.Slot()]
+	o.plan, o.since, o.streams = p, g.clk.Now(), o.streams[:0]
+	return Step{g, p}, nil
+}
+
+// OpenSteps appends the steps that are not closed to dst, in no order.
+func (g *Gate) OpenSteps(dst []StepInfo) []StepInfo {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clk.Now()
+	for i := range g.steps {
+		if o := &g.steps[i]; o.plan != 0 {
+			dst = append(dst, StepInfo{Step: Step{g, o.plan}, Age: now - o.since, Begun: len(o.streams) > 0})
+		}
+	}
+	return dst
+}
+
+// gate returns the step's gate, locked.
+func (s Step) gate(op string) (*Gate, error) {
+	if s.g == nil {
+		return nil, fmt.Errorf("loadgate: %s: the zero Step: %w", op, core.ErrInvalid)
+	}
+	s.g.mu.Lock()
+	return s.g, nil
+}
+
+// Abandon closes a step whose work was not launched and never will be.
+func (s Step) Abandon() error {
+	g, err := s.gate("abandon")
+	if err != nil {
+		return err
+	}
+	defer g.unlock()
+	return g.abandonStep(s.plan)
+}
+
+func (g *Gate) abandonStep(p core.Plan) error {
+	if err := g.core.GiveUp(p); err != nil {
+		return err
+	}
+	g.steps[p.Slot()] = openStep{streams: g.steps[p.Slot()].streams[:0]}
+	g.act()
+	return nil
+}
+
+// Launch launches the step in one crossing: the zeroing that is due, the waits
+// for what the step's own blocks need, what add adds, and a mark on each of the
+// streams. Without streams it is the gate's compute stream. The fence is that of
+// the first stream.
+//
+// The step is over when Launch returns. An error means that nothing of it was
+// launched, unless it is a *[cuda.SubmitError] and the fence is set: then a part
+// of the step runs, and its blocks are kept until the streams are past it.
+// Launch refuses blocks whose load is unfinished ([ErrLoading]) or did not
+// arrive ([ErrLost]), and bytes that are being sent ([ErrSending]).
+//
+// add may be nil. It is called without any lock of the gate's, before the gate
+// looks at the step: what it adds is thrown away when the launch is refused.
+// When it returns an error or panics, the step is abandoned.
+func (s Step) Launch(add func(*Commands) error, streams ...*stream.Stream) (event.Fence, error) {
+	g := s.g
+	if g == nil {
+		return event.Fence{}, fmt.Errorf("loadgate: launch: the zero Step: %w", core.ErrInvalid)
+	}
+	streams, err := g.orOwn(streams)
+	if err != nil {
+		return event.Fence{}, s.refuse(err)
+	}
+	var c *Commands
+	if add != nil {
+		if c = g.spare.Swap(nil); c == nil {
+			c = &Commands{}
+		}
+		defer g.spare.Store(c)
+		c.reset(streams)
+		if err := s.fill(c, add); err != nil {
+			return event.Fence{}, err
+		}
+	}
 	g.mu.Lock()
 	defer g.unlock()
-	err := g.core.GiveUp(p)
-	if err == nil {
-		g.started = slices.DeleteFunc(g.started, func(s started) bool { return s.plan == p })
+	return g.launch(s.plan, c, streams)
+}
+
+// refuse closes a step that is not launched, because of err.
+func (s Step) refuse(err error) error {
+	s.g.mu.Lock()
+	defer s.g.unlock()
+	return s.g.refuse(s.plan, err)
+}
+
+// refuse closes a step that is not launched, because of err.
+func (g *Gate) refuse(p core.Plan, err error) error {
+	if g.core.PlanOpen(p) {
+		g.must(g.abandonStep(p))
 	}
-	g.act()
 	return err
 }
 
-// Submit launches a planned step in one crossing: the zeroing that is due, the
-// waits for what the step's own blocks need, what launch adds to the batch, and
-// a mark on each of the streams. Without streams it is the gate's compute
-// stream. The fence is that of the first stream.
-//
-// It refuses blocks whose load is unfinished ([core.ErrLoading]) or did not
-// arrive ([core.ErrLost]), and bytes that are being sent ([core.ErrSending]).
-// When it refuses, when launch fails, and when nothing of the step reached its
-// streams, the plan is open as before. When a part did, the plan is closed and
-// the error a *[cuda.SubmitError].
-//
-// launch adds commands, waits and marks to the batch, and does nothing else with
-// it. It must not call the gate.
-func (g *Gate) Submit(p Plan, launch func(*stream.Batch) error, streams ...*stream.Stream) (event.Fence, error) {
-	g.mu.Lock()
-	defer g.unlock()
-	streams, err := g.orOwn(streams)
-	if err != nil {
-		return event.Fence{}, err
+// fill calls the step's function, without the lock. When that fails or panics
+// the step is over.
+func (s Step) fill(c *Commands, add func(*Commands) error) (err error) {
+	filled := false
+	defer func() {
+		if !filled || err != nil {
+			err = s.refuse(err)
+		}
+	}()
+	if err = add(c); err == nil {
+		err = c.err
 	}
+	filled = true
+	return err
+}
+
+func (g *Gate) launch(p core.Plan, c *Commands, streams []*stream.Stream) (event.Fence, error) {
 	if err := g.begin(p, streams); err != nil {
 		return event.Fence{}, err
 	}
 	b := g.batch
 	first := b.Len()
-	if launch != nil {
-		if err := g.fill(p, launch, streams); err != nil {
-			return event.Fence{}, err
+	if c != nil {
+		if err := c.addTo(b); err != nil {
+			g.abandon()
+			return event.Fence{}, g.refuse(p, err)
 		}
 	}
 	last := b.Len()
 	g.mark(streams)
-	err = g.submit(b)
-	if err == nil {
-		err = g.core.Submitted(p, g.points...)
-		g.act()
-		return g.marks[0], err
-	}
-	var se *cuda.SubmitError
-	if !errors.As(err, &se) || se.Index <= first && first < last {
-		g.must(g.core.Unbegin(p))
-		g.act()
-		return event.Fence{}, err
-	}
-	// Some of it runs, and its marks are not all recorded: later ones cover them.
-	for _, s := range streams {
-		g.unmarked(s)
-	}
-	g.must(g.core.Submitted(p, g.points...))
-	g.act()
-	return g.marks[0], err
-}
-
-// fill lets the engine add the step's commands. When that fails, panics or
-// takes the batch away from under the gate, everything is as before.
-func (g *Gate) fill(p Plan, launch func(*stream.Batch) error, streams []*stream.Stream) (err error) {
-	uses, filled := g.batch.Uses(), false
-	defer func() {
-		if !filled {
-			g.abandon()
-			g.must(g.core.Unbegin(p))
-			g.act()
+	err := g.submit(b)
+	if err != nil {
+		var se *cuda.SubmitError
+		if !errors.As(err, &se) || se.Index <= first && first < last {
+			return event.Fence{}, g.refuse(p, err)
 		}
-	}()
-	if err := launch(g.batch); err != nil {
-		return err
-	}
-	filled = true
-	if g.batch.Uses() != uses {
-		return g.usurped(p, streams)
-	}
-	return nil
-}
-
-// usurped sorts out what became of a batch that the engine's function reset or
-// submitted by itself. If the step may run, its plan is closed behind a fresh
-// mark.
-func (g *Gate) usurped(p Plan, streams []*stream.Stream) error {
-	ran := false
-	for i := range g.fences {
-		l := &g.fences[i]
-		switch l.fence.State() {
-		case event.Recorded, event.Fired:
-			ran = true
-			g.noteLaunch(l)
-			g.must(g.core.Launched(l.id, l.fence.Point()))
-		default:
-			g.launches = append(g.launches, l.id)
-		}
-	}
-	g.fences = g.fences[:0]
-	spent := g.batch.Spent()
-	g.batch.Reset()
-	if !ran && !spent {
-		g.must(g.core.Unbegin(p))
-		g.act()
-		return fmt.Errorf("loadgate: the step's function reset the batch: %w", core.ErrInvalid)
-	}
-	g.mark(streams)
-	if err := g.batch.Submit(); err != nil {
+		// Some of it runs, and its marks are not all recorded: later ones cover them.
 		for _, s := range streams {
 			g.unmarked(s)
 		}
 	}
+	g.submitted(p)
+	return g.marks[0], err
+}
+
+// submitted closes a step whose marks are g.points.
+func (g *Gate) submitted(p core.Plan) {
 	g.must(g.core.Submitted(p, g.points...))
+	g.steps[p.Slot()] = openStep{streams: g.steps[p.Slot()].streams[:0]}
 	g.act()
-	return fmt.Errorf("loadgate: the step's function submitted the batch; its plan is closed: %w", core.ErrInvalid)
 }
 
 // mark adds a mark on each stream of a step to the batch.
@@ -154,108 +215,95 @@ func (g *Gate) mark(streams []*stream.Stream) {
 	}
 }
 
-// Start prepares a planned step that is launched by other means than a batch: a
-// graph, or an engine's own calls. It submits the zeroing that is due and the
-// waits for what the step needs; the step is then launched on the streams, and
-// [Gate.Finish] called at once, since what is asked for in between waits for it.
-func (g *Gate) Start(p Plan, streams ...*stream.Stream) error {
-	g.mu.Lock()
-	defer g.unlock()
-	streams, err := g.orOwn(streams)
+// Begin prepares a step that is launched by other means than [Step.Launch]: a
+// graph, a library, an engine's own calls. It submits the zeroing that is due
+// and the waits for what the step needs. The step's work is then put into the
+// streams, and [Step.End] called at once: loads and zeroing of its blocks wait
+// for that. Without streams it is the gate's compute stream.
+//
+// When Begin returns an error, the step is over.
+func (s Step) Begin(streams ...*stream.Stream) error {
+	g, err := s.gate("begin")
 	if err != nil {
 		return err
 	}
-	if err := g.begin(p, streams); err != nil {
+	defer g.unlock()
+	if streams, err = g.orOwn(streams); err != nil {
+		return g.refuse(s.plan, err)
+	}
+	if err := g.begin(s.plan, streams); err != nil {
 		return err
 	}
 	if err := g.submit(g.batch); err != nil {
-		g.must(g.core.Unbegin(p))
-		g.act()
-		return err
+		return g.refuse(s.plan, err)
 	}
-	g.started = append(g.started, started{p, append([]*stream.Stream(nil), streams...)})
+	o := &g.steps[s.plan.Slot()]
+	o.streams = append(o.streams[:0], streams...)
 	return nil
 }
 
-// started is a step between Start and Finish.
-type started struct {
-	plan    Plan
-	streams []*stream.Stream
-}
-
-// finishes refuses to finish a step that was not started, or without a mark on
-// each of the streams that it was started on.
-func (g *Gate) finishes(p Plan, streams []*stream.Stream) error {
-	for i := range g.started {
-		if g.started[i].plan != p {
-			continue
-		}
-		for _, s := range g.started[i].streams {
-			if !slices.Contains(streams, s) {
-				return fmt.Errorf("loadgate: finish %v: it was started on %v too: %w", p, s, core.ErrInvalid)
-			}
-		}
-		g.started = slices.Delete(g.started, i, i+1)
-		return nil
-	}
-	return fmt.Errorf("loadgate: finish %v: it was not started: %w", p, core.ErrState)
-}
-
-// Finish marks the streams of a step that [Gate.Start] began, and closes its
-// plan. An error says that a mark could not be recorded; the plan is closed all
-// the same, and a later mark covers it.
-func (g *Gate) Finish(p Plan, streams ...*stream.Stream) (event.Fence, error) {
-	g.mu.Lock()
-	defer g.unlock()
-	streams, err := g.orOwn(streams)
+// End says that the work of a step is in the streams that it was begun on. It
+// records a mark on each; the fence is that of the first. The step is over,
+// also when a mark could not be recorded: then later marks cover it.
+func (s Step) End() (event.Fence, error) {
+	g, err := s.gate("end")
 	if err != nil {
 		return event.Fence{}, err
 	}
-	if err := g.finishes(p, streams); err != nil {
-		return event.Fence{}, err
+	defer g.unlock()
+	if !g.core.PlanOpen(s.plan) {
+		return event.Fence{}, fmt.Errorf("loadgate: end %v: it is over: %w", s, core.ErrStale)
+	}
+	o := &g.steps[s.plan.Slot()]
+	if len(o.streams) == 0 {
+		return event.Fence{}, fmt.Errorf("loadgate: end %v: it was not begun: %w", s, core.ErrState)
 	}
 	g.batch.Reset()
-	g.mark(streams)
-	if err := g.core.Submitted(p, g.points...); err != nil {
-		g.batch.Reset()
-		return event.Fence{}, err
-	}
+	g.mark(o.streams)
 	err = g.submit(g.batch)
 	if err != nil {
-		for _, s := range streams {
+		for _, s := range o.streams {
 			g.unmarked(s)
 		}
 	}
+	g.submitted(s.plan)
 	return g.marks[0], err
 }
 
 // orOwn returns the streams of a step: the gate's own where none is named.
 func (g *Gate) orOwn(streams []*stream.Stream) ([]*stream.Stream, error) {
 	if len(streams) == 0 {
-		g.own[0] = g.compute
 		return g.own[:], nil
 	}
 	for i, s := range streams {
-		if s == nil {
+		switch {
+		case s == nil:
 			return nil, fmt.Errorf("loadgate: stream %d of the step is nil: %w", i, core.ErrInvalid)
+		case s.Registry() != g.reg:
+			return nil, fmt.Errorf("loadgate: %v of the step belongs to another registry: %w", s, core.ErrInvalid)
+		case s.Closed():
+			return nil, fmt.Errorf("loadgate: %v of the step: %w", s, cuda.ErrClosed)
+		case slices.Contains(streams[:i], s):
+			return nil, fmt.Errorf("loadgate: %v of the step is listed twice: %w", s, core.ErrInvalid)
 		}
 	}
 	return streams, nil
 }
 
-// begin fills the batch up to where the step's own commands go.
-func (g *Gate) begin(p Plan, streams []*stream.Stream) error {
-	if err := g.ready("submit"); err != nil {
-		return err
+// begin fills the batch up to where the step's own commands go. On an error the
+// step is over.
+func (g *Gate) begin(p core.Plan, streams []*stream.Stream) error {
+	if err := g.ready("launch"); err != nil {
+		return g.refuse(p, err)
 	}
 	err := g.core.Prepare(p)
 	g.act()
 	if err != nil {
-		return err
+		return g.refuse(p, err)
 	}
 	waits, before, err := g.core.Begin(p)
 	if err != nil {
-		return err
+		return g.refuse(p, err)
 	}
 	for _, s := range streams {
 		g.streams[s.ID()] = s
@@ -283,10 +331,9 @@ func (g *Gate) begin(p Plan, streams []*stream.Stream) error {
 	}
 	if err != nil {
 		g.abandon()
-		g.must(g.core.Unbegin(p))
-		g.act()
+		return g.refuse(p, err)
 	}
-	return err
+	return nil
 }
 
 // allLaunched makes sure that the launches which a step needs are in the batch.
@@ -314,7 +361,7 @@ func (g *Gate) abandon() {
 }
 
 // EndStep says that a step's work and its loads have been handed over. In
-// [core.StepFIFO] it is the moment when held loads are looked at.
+// [StepFIFO] it is the moment when held loads are looked at.
 func (g *Gate) EndStep() error {
 	g.mu.Lock()
 	defer g.unlock()
@@ -327,12 +374,11 @@ func (g *Gate) EndStep() error {
 	return err
 }
 
-// Settle blocks, in the modes in which the host waits, until loads into the
-// given blocks may go out: [core.FullSync] waits for the whole device,
-// [core.EventSync] for the blocks' zeroing and last uses. In the other modes it
-// returns at once. Call it between the zeroing of a step that has loads and the
-// step's launch.
-func (g *Gate) Settle(ctx context.Context, p kv.PoolID, ts []kv.Tenancy) error {
+// WaitBlocks blocks, in the modes in which the host waits, until loads into the
+// given blocks may go out: [FullSync] waits for the whole device, [EventSync]
+// for the blocks' zeroing and last uses. In the other modes it returns at once.
+// Call it between the zeroing of a step that has loads and the step's launch.
+func (g *Gate) WaitBlocks(ctx context.Context, p kv.PoolID, ts []kv.Tenancy) error {
 	switch g.Mode().Wait {
 	case core.HostDevice:
 		if err := g.Flush(); err != nil {
@@ -349,7 +395,7 @@ func (g *Gate) Settle(ctx context.Context, p kv.PoolID, ts []kv.Tenancy) error {
 			if err != nil || f == (event.Fence{}) {
 				return err
 			}
-			if err := g.WaitFence(ctx, f); err != nil {
+			if err := g.Wait(ctx, f); err != nil {
 				return err
 			}
 		}

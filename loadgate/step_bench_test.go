@@ -73,8 +73,8 @@ func BenchmarkStepOnDevice(b *testing.B) {
 		if err != nil {
 			return err
 		}
-		work := func(c *stream.Batch) error { c.Fill32(compute, base, 0, 1); return nil }
-		if _, err := gate.Submit(plan, work); err != nil {
+		work := func(c *loadgate.Commands) error { c.Fill32(compute, base, 0, 1); return nil }
+		if _, err := plan.Launch(work); err != nil {
 			return err
 		}
 		if err := gate.EndStep(); err != nil {

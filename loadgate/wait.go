@@ -12,14 +12,14 @@ import (
 	"github.com/kvgate/kvgate/loadgate/core"
 )
 
-// WaitFence blocks until f has fired, and lets the gate move meanwhile. An
+// Wait blocks until f has fired, and lets the gate move meanwhile. An
 // engine that waits for a step's output waits here, so that held loads leave
 // when they can. It returns ctx's cause when ctx is done, and the device's
 // error when that died.
 //
 // A fence of another registry is refused, and one whose batch has not been
 // submitted, with [cuda.ErrNotRecorded]: nobody could say whether it ever fires.
-func (g *Gate) WaitFence(ctx context.Context, f event.Fence) error {
+func (g *Gate) Wait(ctx context.Context, f event.Fence) error {
 	if !f.Done() {
 		if _, err := g.reg.Fence(f.Point()); err != nil {
 			return err
@@ -31,23 +31,29 @@ func (g *Gate) WaitFence(ctx context.Context, f event.Fence) error {
 	return g.wait(ctx, &gateWait{g: g, f: f})
 }
 
-// WaitTicket blocks until t is over and returns its error, and lets the gate
-// move meanwhile. When ctx is done it returns ctx's cause, and the ticket goes
-// on.
-func (g *Gate) WaitTicket(ctx context.Context, t *Ticket) error {
-	if err := g.mine("wait", t); err != nil {
+// Wait blocks until the transfer is over and returns its error, and lets the
+// gate move meanwhile. When ctx is done it returns ctx's cause, and the transfer
+// goes on.
+func (t Transfer) Wait(ctx context.Context) error {
+	g, k, err := t.ticket("wait for")
+	if err != nil {
 		return err
 	}
-	g.mu.Lock()
-	if !t.over.Load() {
-		_ = g.core.Hurry(t.id)
+	k.waiters++
+	if !k.over.Load() {
+		_ = g.core.Hurry(k.id)
 		g.act()
 	}
 	g.unlock()
-	if err := g.wait(ctx, &gateWait{g: g, t: t}); err != nil {
+	err = g.wait(ctx, &gateWait{g: g, t: k, handle: t})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	k.waiters--
+	defer g.recycle(k)
+	if err != nil {
 		return err
 	}
-	return t.err
+	return k.err
 }
 
 func (g *Gate) wait(ctx context.Context, w *gateWait) error {
@@ -92,7 +98,9 @@ func (g *Gate) deadline() time.Duration {
 type gateWait struct {
 	g *Gate
 	f event.Fence
-	t *Ticket
+	t *ticket
+
+	handle Transfer // of t
 
 	deaf bool // to the device: it is dead, or does not matter
 
@@ -116,7 +124,7 @@ func (w *gateWait) Done() bool {
 
 func (w *gateWait) String() string {
 	if w.t != nil {
-		return w.t.String()
+		return w.handle.String()
 	}
 	return w.f.String()
 }

@@ -84,6 +84,12 @@ func newStream(reg *event.Registry, h cuda.Stream, t *event.Timeline, owned bool
 // Handle returns the device's handle.
 func (s *Stream) Handle() cuda.Stream { return s.handle }
 
+// Registry returns the registry that the stream was made with.
+func (s *Stream) Registry() *event.Registry { return s.reg }
+
+// Closed reports whether Close has ended the stream.
+func (s *Stream) Closed() bool { return s.timeline.Closed() }
+
 // Timeline returns the timeline that counts the stream's work.
 func (s *Stream) Timeline() *event.Timeline { return s.timeline }
 

@@ -39,7 +39,7 @@ func (m *machine) depart() error {
 	if err != nil {
 		return err
 	}
-	if _, err := m.gate.Submit(plan, m.step(writes, running.blocks, m.backlog())); err != nil {
+	if _, err := plan.Launch(m.step(writes, running.blocks, m.backlog())); err != nil {
 		return err
 	}
 	aborted, err := m.admit(leaving, false)
@@ -63,7 +63,7 @@ func (m *machine) arrive(ctx context.Context) (request, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := m.gate.Settle(ctx, 0, r.blocks); err != nil { // returns at once, but where the host waits
+	if err := m.gate.WaitBlocks(ctx, 0, r.blocks); err != nil { // returns at once, but where the host waits
 		return r, err
 	}
 	transfer, err := m.fetch(r.blocks)
@@ -77,10 +77,7 @@ func (m *machine) arrive(ctx context.Context) (request, error) {
 	if err := m.gate.EndStep(); err != nil {
 		return r, err
 	}
-	if err := m.gate.WaitTicket(ctx, ticket); err != nil {
-		return r, err
-	}
-	return r, ticket.Release()
+	return r, ticket.Wait(ctx)
 }
 
 // use runs a step that reads the loaded blocks, and lets go of them.
@@ -89,11 +86,11 @@ func (m *machine) use(ctx context.Context, r request) (corrupted int, err error)
 	if err != nil {
 		return 0, err
 	}
-	fence, err := m.gate.Submit(plan, m.step(checks, r.blocks, stepTime))
+	fence, err := plan.Launch(m.step(checks, r.blocks, stepTime))
 	if err != nil {
 		return 0, err
 	}
-	if err := m.gate.WaitFence(ctx, fence); err != nil {
+	if err := m.gate.Wait(ctx, fence); err != nil {
 		return 0, err
 	}
 	if corrupted, err = m.count(r.blocks); err != nil {

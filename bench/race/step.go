@@ -8,8 +8,8 @@ import (
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/memory/kv"
-	"github.com/kvgate/kvgate/stream"
 )
 
 // What a step does to the pages of its blocks, one after the other over its
@@ -28,11 +28,11 @@ const (
 	argPages
 )
 
-// step returns the launch of a step over the blocks, for [loadgate.Gate.Submit].
-func (m *machine) step(act int, ts []kv.Tenancy, d time.Duration) func(*stream.Batch) error {
+// step returns the launch of a step over the blocks, for [loadgate.Step.Launch].
+func (m *machine) step(act int, ts []kv.Tenancy, d time.Duration) func(*loadgate.Commands) error {
 	words := []uint64{argAct: uint64(act), argTime: uint64(d), argTag: m.tag, argReport: uint64(m.report.Ptr())}
 	words = append(words, m.pages(ts)...)
-	return func(b *stream.Batch) error {
+	return func(b *loadgate.Commands) error {
 		one := cuda.Geometry{Grid: [3]uint32{1, 1, 1}, Block: [3]uint16{1, 1, 1}}
 		args := b.Launch(m.compute, m.forward, one, 8*len(words))
 		for i, w := range words {

@@ -206,7 +206,7 @@ func newWaker(b *testing.B, d *driver.Device, dev cuda.Device) *waker {
 
 // step is a step's work: for some 300 microseconds nothing of interest, longer than
 // the host takes to wait for it, and then the word.
-func (x *waker) step(c *stream.Batch) error {
+func (x *waker) step(c *loadgate.Commands) error {
 	size, n := uint64(backlogBytes), max(1, int(float64(x.d.Info().Bandwidth)*300e-6/backlogBytes))
 	if x.d.Info().Simulated {
 		size, n = 4<<20, 1
@@ -229,17 +229,17 @@ func (x *waker) round(held bool) (at, woken, called int64) {
 	calls := x.stamp.Calls()
 	plan, err := x.gate.Plan([]loadgate.Holder{x.holder})
 	require.NoError(b, err)
-	fence, err := x.gate.Submit(plan, x.step)
+	fence, err := plan.Launch(x.step)
 	require.NoError(b, err)
 	if held {
 		x.read.done.Store(false)
 		ticket, err := x.gate.Load(x.holder, x.read)
 		require.NoError(b, err)
-		require.NoError(b, x.gate.WaitTicket(ctx, ticket))
+		require.NoError(b, ticket.Wait(ctx))
 		woken = x.read.posted.Load()
-		require.NoError(b, ticket.Release())
+		x.gate.Ended(nil)
 	} else {
-		require.NoError(b, x.gate.WaitFence(ctx, fence))
+		require.NoError(b, x.gate.Wait(ctx, fence))
 		woken = engine.Now()
 	}
 	clk := x.d.Clock()

@@ -123,7 +123,7 @@ func (r *rig) backlog() {
 	require.NoError(r, b.Submit())
 }
 
-func (r *rig) load(h loadgate.Holder, ts []kv.Tenancy) *loadgate.Ticket {
+func (r *rig) load(h loadgate.Holder, ts []kv.Tenancy) loadgate.Transfer {
 	spec := nixl.Spec{Op: nixl.Read, Peer: r.peer, LocalMemory: nixl.VRAM, RemoteMemory: nixl.DRAM}
 	for i, t := range ts {
 		for s, seg := range r.table.Segments {
@@ -177,19 +177,19 @@ func TestGateOverDriver(t *testing.T) {
 				require.NoError(t, r.gate.Zero(loadgate.ZeroRequest{Tenancies: fresh}))
 				require.NoError(t, r.gate.Zero(loadgate.ZeroRequest{Tenancies: ts, Covered: true}))
 				require.NoError(t, r.gate.Flush())
-				require.NoError(t, r.gate.Settle(bg, 0, ts))
+				require.NoError(t, r.gate.WaitBlocks(bg, 0, ts))
 				ticket := r.load(h, ts)
 				require.NoError(t, r.gate.EndStep())
-				require.NoError(t, r.gate.WaitTicket(bg, ticket))
+				require.NoError(t, ticket.Wait(bg))
 				release()
 				plan, err := r.gate.Plan([]loadgate.Holder{h, hf})
 				require.NoError(t, err)
-				f, err := r.gate.Submit(plan, func(b *stream.Batch) error {
+				f, err := plan.Launch(func(b *loadgate.Commands) error {
 					b.Fill32(r.compute, r.busy, 0, 256)
 					return nil
 				})
 				require.NoError(t, err)
-				require.NoError(t, r.gate.WaitFence(bg, f))
+				require.NoError(t, r.gate.Wait(bg, f))
 				if mode == core.Ungated {
 					require.False(t, r.all(ts, 0xAB), "the race did not show")
 				} else {
@@ -214,7 +214,7 @@ func TestGateFlushesOverDriver(t *testing.T) {
 	require.NoError(t, err)
 	h, err := r.gate.Hold(0, ts)
 	require.NoError(t, err)
-	require.NoError(t, r.gate.WaitTicket(bg, r.load(h, ts)))
+	require.NoError(t, r.load(h, ts).Wait(bg))
 	require.True(t, r.all(ts, 0xAB))
 	report := r.gate.RDMA()
 	require.Equal(t, cuda.RDMA{Supported: true, NeedsFlush: true, CanFlush: true}, report.RDMA)

@@ -82,13 +82,17 @@ func (r *run) wait(st *statement) (string, error) {
 		return "", refusal(r.drain())
 	}
 	if t, ok := r.transfers[name]; ok {
-		return "", refusal(r.within(d, func(ctx context.Context) error { return r.rig.gate.WaitTicket(ctx, t.ticket) }))
+		r.settle()
+		if t.over { // and the gate may have forgotten it
+			return "", refusal(t.err)
+		}
+		return "", refusal(r.within(d, func(ctx context.Context) error { return t.ticket.Wait(ctx) }))
 	}
 	p, ok := r.plans[name]
 	if !ok || p.fence == zeroFence {
 		return "", fmt.Errorf("%w: there is nothing to wait for", errSkipped)
 	}
-	return "", refusal(r.within(d, func(ctx context.Context) error { return r.rig.gate.WaitFence(ctx, p.fence) }))
+	return "", refusal(r.within(d, func(ctx context.Context) error { return r.rig.gate.Wait(ctx, p.fence) }))
 }
 
 // nameTimelines gives the streams their names in the trace. The gate makes its

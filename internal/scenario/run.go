@@ -76,7 +76,7 @@ type run struct {
 	failOps    []failure
 	lostLaunch bool // a batch was cut short
 	faults     []fault
-	ended      []*loadgate.Ticket // not entered into the ledger yet
+	ended      []loadgate.TransferInfo // not entered into the ledger yet
 }
 
 type holder struct {
@@ -85,7 +85,7 @@ type holder struct {
 }
 
 type plan struct {
-	p       loadgate.Plan
+	p       loadgate.Step
 	holders []*holder
 	extra   []*cell
 	bytes   kv.Range // of those

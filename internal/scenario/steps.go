@@ -8,7 +8,6 @@ import (
 
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/loadgate"
-	"github.com/kvgate/kvgate/stream"
 )
 
 var zeroFence event.Fence
@@ -150,7 +149,7 @@ func (r *run) submit(st *statement) (string, error) {
 	}
 	steps.Store(s.number, s)
 	r.launched = append(r.launched, s.number)
-	p.fence, err = r.rig.gate.Submit(p.p, func(b *stream.Batch) error {
+	p.fence, err = p.p.Launch(func(b *loadgate.Commands) error {
 		binary.LittleEndian.PutUint64(b.Launch(r.rig.compute, r.rig.step, one, 8), s.number)
 		return nil
 	})
@@ -169,7 +168,7 @@ func (r *run) giveUp(st *statement) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%w: there is no %s", errSkipped, st.args[0].word)
 	}
-	return "", refusal(r.rig.gate.GiveUp(p.p))
+	return "", refusal(p.p.Abandon())
 }
 
 func (r *run) endStep(*statement) (string, error) { return "", refusal(r.rig.gate.EndStep()) }
@@ -180,6 +179,6 @@ func (r *run) settleBlocks(st *statement) (string, error) {
 		return "", err
 	}
 	return "", refusal(r.within(limit, func(ctx context.Context) error {
-		return r.rig.gate.Settle(ctx, 0, tenancies(cells))
+		return r.rig.gate.WaitBlocks(ctx, 0, tenancies(cells))
 	}))
 }

@@ -87,19 +87,19 @@ func (r *run) listener() loadgate.Listener {
 			}
 			r.say("launched: %v %s on %v", i.Filling, strings.Join(names, " "), i.Where)
 		},
-		Held:   func(i loadgate.TransferInfo) { r.say("%s held: waits for %s", r.nameOf(i.Ticket), i.Why) },
-		Posted: func(i loadgate.TransferInfo) { r.say("%s posted", r.nameOf(i.Ticket)) },
+		Held:   func(i loadgate.TransferInfo) { r.say("%s held: waits for %s", r.nameOf(i.Transfer), i.Why) },
+		Posted: func(i loadgate.TransferInfo) { r.say("%s posted", r.nameOf(i.Transfer)) },
 		Done: func(i loadgate.TransferInfo) {
 			r.mu.Lock()
-			r.ended = append(r.ended, i.Ticket)
+			r.ended = append(r.ended, i)
 			r.mu.Unlock()
 			if i.Err != nil {
-				r.say("%s over: %v", r.nameOf(i.Ticket), i.Err)
+				r.say("%s over: %v", r.nameOf(i.Transfer), i.Err)
 			} else {
-				r.say("%s done", r.nameOf(i.Ticket))
+				r.say("%s done", r.nameOf(i.Transfer))
 			}
 		},
-		Failed:  func(i loadgate.FailedInfo) { r.say("%v told: %s failed", i.Holder, r.nameOf(i.Ticket)) },
-		Overdue: func(i loadgate.TransferInfo) { r.say("%s overdue: %v", r.nameOf(i.Ticket), i.Err) },
+		Failed:  func(i loadgate.FailedInfo) { r.say("%v told: %s failed", i.Holder, r.nameOf(i.Transfer)) },
+		Overdue: func(i loadgate.TransferInfo) { r.say("%s overdue: %v", r.nameOf(i.Transfer), i.Err) },
 	}
 }

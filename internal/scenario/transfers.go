@@ -23,7 +23,7 @@ var transferVerbs = []*verb{
 type transfer struct {
 	name   string
 	kind   string
-	ticket *loadgate.Ticket
+	ticket loadgate.Transfer
 	cells  []*cell
 	bytes  kv.Range
 	writer int16 // of a load
@@ -31,6 +31,7 @@ type transfer struct {
 	peer   *peer
 	at     uint64    // offset of its bytes at the peer
 	want   [][]int16 // of a store: what has to arrive, by block
+	err    error     // of one that is over
 	over   bool
 	number int
 }
@@ -47,9 +48,9 @@ func (r *run) load(st *statement) (string, error) {
 	for i := range p {
 		p[i] = byte(t.writer)
 	}
-	err = r.within(limit, func(ctx context.Context) error { return r.rig.gate.Settle(ctx, 0, tenancies(t.cells)) })
+	err = r.within(limit, func(ctx context.Context) error { return r.rig.gate.WaitBlocks(ctx, 0, tenancies(t.cells)) })
 	if err == nil {
-		err = r.hand(t, func() (*loadgate.Ticket, error) { return r.rig.gate.Load(h.h, tr) })
+		err = r.hand(t, func() (loadgate.Transfer, error) { return r.rig.gate.Load(h.h, tr) })
 	}
 	if err != nil {
 		_ = tr.Close()
@@ -70,7 +71,7 @@ func (r *run) store(st *statement) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.hand(t, func() (*loadgate.Ticket, error) { return r.rig.gate.Store(h.h, tr) }); err != nil {
+	if err := r.hand(t, func() (loadgate.Transfer, error) { return r.rig.gate.Store(h.h, tr) }); err != nil {
 		_ = tr.Close()
 		return "", refusal(err)
 	}
@@ -135,7 +136,7 @@ func (r *run) prepare(st *statement, kind string, op nixl.Op, with string) (*tra
 }
 
 // hand gives a transfer to the gate.
-func (r *run) hand(t *transfer, call func() (*loadgate.Ticket, error)) error {
+func (r *run) hand(t *transfer, call func() (loadgate.Transfer, error)) error {
 	r.mu.Lock()
 	r.making = t.name
 	r.mu.Unlock()
@@ -152,7 +153,7 @@ func (r *run) hand(t *transfer, call func() (*loadgate.Ticket, error)) error {
 	return nil
 }
 
-func (r *run) nameOf(ticket *loadgate.Ticket) string {
+func (r *run) nameOf(ticket loadgate.Transfer) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t := r.transferOf(ticket); t != nil {
@@ -176,13 +177,13 @@ func (r *run) settle() {
 			}
 		}
 	}
-	for _, ticket := range ended {
-		t := r.transferOf(ticket)
+	for _, end := range ended {
+		t := r.transferOf(end.Transfer)
 		if t == nil {
 			continue // it was refused after all
 		}
-		t.over = true
-		if ticket.Err() != nil {
+		t.over, t.err = true, end.Err
+		if end.Err != nil {
 			if t.kind == "load" {
 				for _, c := range t.cells {
 					c.set(t.bytes, lost)
@@ -215,7 +216,7 @@ func (r *run) underWay() {
 	}
 }
 
-func (r *run) transferOf(ticket *loadgate.Ticket) *transfer {
+func (r *run) transferOf(ticket loadgate.Transfer) *transfer {
 	for _, t := range r.transfers {
 		if t.ticket == ticket {
 			return t
@@ -262,7 +263,7 @@ func (r *run) cancel(st *statement) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%w: there is no %s", errSkipped, st.args[0].word)
 	}
-	withdrawn, err := r.rig.gate.Cancel(t.ticket)
+	withdrawn, err := t.ticket.Cancel()
 	if err != nil {
 		return "", refusal(err)
 	}

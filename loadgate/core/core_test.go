@@ -568,7 +568,6 @@ func TestHostileInput(t *testing.T) {
 				p := Plan(number.Draw(t, "plan"))
 				_ = c.Prepare(p)
 				_, _, _ = c.Begin(p)
-				_ = c.Unbegin(p)
 				_ = c.Submitted(p, point.Draw(t, "mark"))
 				_ = c.GiveUp(p)
 			},
@@ -589,6 +588,7 @@ func TestHostileInput(t *testing.T) {
 				case 3:
 					_, _ = c.Cancel(id)
 				case 4:
+					_ = c.Forget(id)
 					_ = c.Hurry(id)
 				case 5:
 					_, _ = c.Reason(id)

@@ -14,6 +14,19 @@ func (h Holder) String() string {
 	return fmt.Sprintf("holder %d.%d", i, gen)
 }
 
+// Slot returns a small number that no other holder of the core has until this
+// one is gone, for tables beside the core.
+func (h Holder) Slot() int {
+	i, _ := unpack(uint64(h))
+	return int(i)
+}
+
+// Held reports whether a holder is there and has not been dropped.
+func (c *Core) Held(h Holder) bool {
+	i, gen := unpack(uint64(h))
+	return i >= 0 && int(i) < len(c.holders) && c.holders[i].used && !c.holders[i].dropped && c.holders[i].gen == gen
+}
+
 // holder counts what stands in the way of a step, so that planning and
 // submitting one look at the holder alone and not at its blocks.
 type holder struct {

@@ -16,6 +16,13 @@ func (p Plan) String() string {
 	return fmt.Sprintf("plan %d.%d", i, gen)
 }
 
+// Slot returns a small number that no other plan of the core has until this one
+// is closed, for tables beside the core.
+func (p Plan) Slot() int {
+	i, _ := unpack(uint64(p))
+	return int(i)
+}
+
 // Access names bytes of a single tenancy for a plan, beside the holders. The
 // zero Range is the whole block.
 //
@@ -120,7 +127,7 @@ func (c *Core) at(a Access) int32 { return c.pools[a.Pool].base + int32(a.Tenanc
 // refuses blocks whose load is unfinished ([ErrLoading]) or did not arrive
 // ([ErrLost], with the cause), and bytes that are being sent ([ErrSending]).
 func (c *Core) Prepare(p Plan) error {
-	k, err := c.checkPlan("prepare", p)
+	k, err := c.checkPlan("launch", p)
 	if err != nil {
 		return err
 	}
@@ -129,7 +136,7 @@ func (c *Core) Prepare(p Plan) error {
 	var sent error // a dirty block that is being sent
 	add := func(b int32) {
 		if bl := &c.blocks[b]; bl.dirty && bl.pieces >= 0 && sent == nil {
-			sent = c.blockError("prepare", b, c.view.at[b].gen, ErrSending)
+			sent = c.blockError("launch", b, c.view.at[b].gen, ErrSending)
 		}
 		c.gather(&dirty, b)
 	}
@@ -155,6 +162,12 @@ func (c *Core) gather(l *launchList, b int32) {
 		bl.visit = c.visit
 		c.addLaunch(l, b, bl.owed)
 	}
+}
+
+// PlanOpen reports whether a plan is not closed.
+func (c *Core) PlanOpen(p Plan) bool {
+	i, gen := unpack(uint64(p))
+	return i >= 0 && int(i) < len(c.plans) && c.plans[i].state != planFree && c.plans[i].gen == gen
 }
 
 func (c *Core) checkPlan(op string, p Plan) (int32, error) {
@@ -204,23 +217,23 @@ func (c *Core) handleOf(i int32) Holder { return Holder(handle(i, c.holders[i].g
 // own blocks, and work on them by others. Zeroing that has no fence yet is
 // returned by its launches: they go before the step, and it waits for their
 // marks. From here on whatever is asked for comes after this step, so the
-// caller launches it (or gives it up, or calls [Core.Unbegin]) at once. The
+// caller launches it, or gives it up, at once. The
 // slices are valid until the next call.
 func (c *Core) Begin(p Plan) (waits []kv.Point, launches []LaunchID, err error) {
-	k, err := c.checkPlan("begin", p)
+	k, err := c.checkPlan("launch", p)
 	if err != nil {
 		return nil, nil, err
 	}
 	pl := &c.plans[k]
 	for _, i := range pl.holders {
 		if hd := &c.holders[i]; hd.dirty > 0 {
-			return nil, nil, refuse("begin", c.handleOf(i).String(), ErrUnready)
+			return nil, nil, refuse("launch", c.handleOf(i).String(), ErrUnready)
 		}
 	}
 	for _, a := range pl.extra {
 		b := c.at(a)
 		if bl := &c.blocks[b]; bl.dirty {
-			return nil, nil, c.blockError("begin", b, a.Tenancy.Generation, ErrUnready)
+			return nil, nil, c.blockError("launch", b, a.Tenancy.Generation, ErrUnready)
 		}
 	}
 	c.before = c.before[:0]
@@ -255,24 +268,6 @@ func (c *Core) goesBefore(b int32) {
 	if k >= 0 && !slices.Contains(c.before, k) {
 		c.before = append(c.before, k)
 	}
-}
-
-// Unbegin takes [Core.Begin] back: nothing of the step was launched, and the
-// plan is open as before.
-func (c *Core) Unbegin(p Plan) error {
-	k, err := c.plan("unbegin", p, planBegun)
-	if err != nil {
-		return err
-	}
-	pl := &c.plans[k]
-	pl.state = planOpen
-	for _, i := range pl.holders {
-		c.holders[i].begun--
-	}
-	waiters := pl.waiters
-	pl.waiters = list{}
-	c.wakeAll(waiters)
-	return nil
 }
 
 // points copies the unfired points of a set to where the caller may read them.
@@ -311,6 +306,24 @@ func (c *Core) GiveUp(p Plan) error {
 	}
 	c.close(k, 0)
 	return nil
+}
+
+// begunSingly reports whether a step that has begun names a block by itself.
+func (c *Core) begunSingly(b int32) bool {
+	if c.blocks[b].plans == 0 {
+		return false
+	}
+	for k := range c.plans {
+		if c.plans[k].state != planBegun {
+			continue
+		}
+		for _, a := range c.plans[k].extra {
+			if c.at(a) == b {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *Core) close(k int32, marks set) {

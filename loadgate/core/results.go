@@ -270,7 +270,18 @@ func (c *Core) end(i int32, cause error) {
 	tk.fences = 0
 	c.dropPieces(i)
 	c.wakeWaiters(i)
+}
+
+// Forget frees the slot of a transfer that is over. Its handle, which was dead
+// already, may be that of nobody from then on.
+func (c *Core) Forget(t Transfer) error {
+	i, gen := unpack(uint64(t))
+	if i < 0 || int(i) >= len(c.tickets) || c.tickets[i].gen != gen || c.tickets[i].state != Over || c.tickets[i].forgotten {
+		return refuse("forget", t.String(), ErrState)
+	}
+	c.tickets[i].forgotten = true
 	c.freeTickets = append(c.freeTickets, i)
+	return nil
 }
 
 func (c *Core) wakeWaiters(i int32) {

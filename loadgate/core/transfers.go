@@ -9,7 +9,7 @@ import (
 )
 
 // Transfer is the handle of a load or a store. It is dead once the transfer is
-// over and quiet.
+// over and quiet; its slot is taken until [Core.Forget].
 type Transfer uint64
 
 func (t Transfer) String() string {
@@ -18,7 +18,7 @@ func (t Transfer) String() string {
 }
 
 // Slot returns a small number that no other transfer of the core has until this
-// one is over, for tables beside the core.
+// one is forgotten, for tables beside the core.
 func (t Transfer) Slot() int {
 	i, _ := unpack(uint64(t))
 	return int(i)
@@ -110,27 +110,28 @@ const (
 )
 
 type ticket struct {
-	gen     uint32
-	state   State
-	kind    Kind
-	told    bool // its caller knows the outcome
-	urgent  bool
-	waiting waitKind
-	next    int32 // in the list of what it waits for
-	prev    int32
-	older   int32 // in the aging list, one more than the index
-	newer   int32
-	first   int32 // piece
-	last    int32
-	on      int32 // which plan, launch, transfer or step it waits for
-	point   kv.Point
-	fences  set
-	listed  bool // fences is complete
-	waiters list // transfers that come after it
-	number  uint64
-	peer    Peer
-	since   kv.Instant
-	holder  Holder
+	gen       uint32
+	state     State
+	kind      Kind
+	told      bool // its caller knows the outcome
+	forgotten bool // its slot is free
+	urgent    bool
+	waiting   waitKind
+	next      int32 // in the list of what it waits for
+	prev      int32
+	older     int32 // in the aging list, one more than the index
+	newer     int32
+	first     int32 // piece
+	last      int32
+	on        int32 // which plan, launch, transfer or step it waits for
+	point     kv.Point
+	fences    set
+	listed    bool // fences is complete
+	waiters   list // transfers that come after it
+	number    uint64
+	peer      Peer
+	since     kv.Instant
+	holder    Holder
 }
 
 type piece struct {
@@ -204,6 +205,7 @@ func (c *Core) Transfer(r TransferRequest) (Transfer, error) {
 	for k := range r.Pieces {
 		if err := c.addPiece(i, h, &r.Pieces[k]); err != nil {
 			c.dropPieces(i)
+			c.tickets[i].forgotten = true
 			c.freeTickets = append(c.freeTickets, i)
 			return 0, err
 		}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvgate/kvgate/memory/kv"
 )
@@ -99,8 +100,8 @@ func (c *Core) Zero(r ZeroRequest) error {
 		switch {
 		case bl.pieces >= 0:
 			return c.blockError("zero", b, t.Generation, ErrTransfer)
-		case bl.launch >= 0:
-			return c.blockError("zero", b, t.Generation, ErrUnready)
+		case c.begunSingly(b):
+			return c.blockError("zero", b, t.Generation, ErrInUse)
 		}
 		for n := bl.nodes; n >= 0; n = c.nodes[n].nextInBlock {
 			if c.holders[c.nodes[n].holder].begun > 0 {
@@ -125,6 +126,12 @@ func (c *Core) Zero(r ZeroRequest) error {
 		if c.blocks[b].visit != c.visit {
 			c.blocks[b].visit = c.visit
 			c.setLost(b, false) // whoever asks for zeros wants no load any more
+			if k := c.blocks[b].launch; k >= 0 {
+				if c.launchs[k].Filling == r.Filling {
+					continue // it is asked for, and nothing has come in between
+				}
+				c.unlaunch(b)
+			}
 			c.addLaunch(&l, b, r.Filling)
 		}
 	}
@@ -175,6 +182,20 @@ func (c *Core) addLaunch(l *launchList, b int32, f Filling) {
 	for n := c.blocks[b].nodes; n >= 0; n = c.nodes[n].nextInBlock {
 		c.holders[c.nodes[n].holder].pending++
 	}
+}
+
+// unlaunch takes a block out of a launch that has not been carried out.
+func (c *Core) unlaunch(b int32) {
+	ln := &c.launchs[c.blocks[b].launch]
+	i := slices.Index(ln.at, b)
+	ln.at = slices.Delete(ln.at, i, i+1)
+	ln.Blocks = slices.Delete(ln.Blocks, i, i+1)
+	c.blocks[b].launch = -1
+	for n := c.blocks[b].nodes; n >= 0; n = c.nodes[n].nextInBlock {
+		c.holders[c.nodes[n].holder].pending--
+	}
+	c.setDirty(b, true)
+	c.counts.ZeroedBlocks--
 }
 
 func (c *Core) launchAll(l *launchList) {

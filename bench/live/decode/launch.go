@@ -8,12 +8,11 @@ import (
 	"github.com/kvgate/kvgate/bench/live/standin"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/loadgate"
-	"github.com/kvgate/kvgate/stream"
 )
 
 // launch launches a step of all running requests: what they have is checked, and
 // each gets a token.
-func (r *round) launch(plan loadgate.Plan) error {
+func (r *round) launch(plan loadgate.Step) error {
 	r.steps++
 	st := &step{number: r.steps, batch: len(r.running), report: r.reports[int(r.steps)%len(r.reports)]}
 	var items []standin.Item
@@ -45,11 +44,13 @@ func (r *round) launch(plan loadgate.Plan) error {
 	if err != nil {
 		return err
 	}
-	st.fence, err = r.gate.Submit(plan, func(b *stream.Batch) error {
+	st.fence, err = plan.Launch(func(b *loadgate.Commands) error {
 		s := r.compute.Handle()
-		r.standin.Check(b.Raw(), s, r.pages, slot.Device, checked, st.number, report, r.cfg.Step)
-		r.standin.Write(b.Raw(), s, r.pages, slot.Device+cuda.DevicePtr(checked*standin.ItemBytes), len(items)-checked)
-		return nil
+		return b.Typed(func(b *cuda.Batch) error {
+			r.standin.Check(b, s, r.pages, slot.Device, checked, st.number, report, r.cfg.Step)
+			r.standin.Write(b, s, r.pages, slot.Device+cuda.DevicePtr(checked*standin.ItemBytes), len(items)-checked)
+			return nil
+		})
 	})
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (r *round) launch(plan loadgate.Plan) error {
 // process waits for the oldest step in flight, and takes in what it saw.
 func (r *round) process(ctx context.Context) error {
 	st := r.flight[0]
-	if err := r.gate.WaitFence(ctx, st.fence); err != nil {
+	if err := r.gate.Wait(ctx, st.fence); err != nil {
 		return err
 	}
 	r.flight = append(r.flight[:0], r.flight[1:]...)

@@ -87,23 +87,23 @@ func (r *round) blocked(d time.Duration) {
 
 // listener is what the gate tells.
 func (r *round) listener() loadgate.Listener {
-	held, left := map[*loadgate.Ticket]time.Duration{}, map[*loadgate.Ticket]time.Duration{}
+	held, left := map[loadgate.Transfer]time.Duration{}, map[loadgate.Transfer]time.Duration{}
 	return loadgate.Listener{
 		Launched: func(i loadgate.LaunchInfo) { r.ZeroedBytes += uint64(len(i.Blocks)) * r.cfg.BlockBytes() },
-		Held:     func(i loadgate.TransferInfo) { held[i.Ticket] = r.clk.Now() },
+		Held:     func(i loadgate.TransferInfo) { held[i.Transfer] = r.clk.Now() },
 		Left: func(i loadgate.TransferInfo) {
 			now := r.clk.Now()
-			left[i.Ticket] = now
-			if since, ok := held[i.Ticket]; ok {
+			left[i.Transfer] = now
+			if since, ok := held[i.Transfer]; ok {
 				r.Holds = append(r.Holds, now-since)
-				delete(held, i.Ticket)
+				delete(held, i.Transfer)
 			}
 		},
 		Done: func(i loadgate.TransferInfo) {
-			if since, ok := left[i.Ticket]; ok && i.Err == nil {
+			if since, ok := left[i.Transfer]; ok && i.Err == nil {
 				r.LoadTimes = append(r.LoadTimes, r.clk.Now()-since)
 			}
-			delete(left, i.Ticket)
+			delete(left, i.Transfer)
 		},
 	}
 }

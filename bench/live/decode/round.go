@@ -27,7 +27,7 @@ type request struct {
 	blocks []kv.Tenancy
 	tokens int // that have a slot written, by steps in flight too
 	last   int // tokens at its end
-	ticket *loadgate.Ticket
+	ticket loadgate.Transfer
 	asked  time.Duration // by the wall
 	used   int           // blocks that a step has looked at, so far
 	wrong  []bool        // blocks
@@ -131,7 +131,7 @@ func (r *round) decode(ctx context.Context, until time.Duration) error {
 		}
 	}
 	for len(r.loading) > 0 {
-		if err := r.gate.WaitTicket(ctx, r.loading[0].ticket); err != nil {
+		if err := r.loading[0].ticket.Wait(ctx); err != nil {
 			return err
 		}
 		if err := r.arrived(); err != nil {
@@ -156,7 +156,7 @@ func (r *round) arrived() error {
 			n++
 			continue
 		}
-		if err := errors.Join(q.ticket.Err(), q.ticket.Release()); err != nil {
+		if err := q.ticket.Err(); err != nil {
 			return fmt.Errorf("the load of request %d: %w", q.request, errors.Join(err, r.nic.Err()))
 		}
 		r.feeder.giveBack(q.slot)
@@ -185,7 +185,7 @@ func (r *round) step(ctx context.Context) error {
 	if len(r.running) == 0 && len(fresh) == 0 {
 		return r.idle(ctx)
 	}
-	var plan loadgate.Plan
+	var plan loadgate.Step
 	if len(r.running) > 0 {
 		r.holders = r.holders[:0]
 		for _, q := range r.running {
@@ -312,7 +312,7 @@ func (r *round) settle(ctx context.Context, fresh []*request) error {
 		ts = append(ts, q.blocks...)
 	}
 	begin := r.clk.Now()
-	err := r.gate.Settle(ctx, 0, ts)
+	err := r.gate.WaitBlocks(ctx, 0, ts)
 	r.blocked(r.clk.Now() - begin)
 	return err
 }
@@ -357,7 +357,7 @@ func (r *round) idle(ctx context.Context) error {
 // waitLoad waits for the oldest load; what became of it is for arrived to say.
 func (r *round) waitLoad(ctx context.Context) error {
 	q := r.loading[0]
-	if err := r.gate.WaitTicket(ctx, q.ticket); err != nil && !q.ticket.Done() {
+	if err := q.ticket.Wait(ctx); err != nil && !q.ticket.Done() {
 		return err
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/event"
-	"github.com/kvgate/kvgate/stream"
+	"github.com/kvgate/kvgate/loadgate"
 )
 
 const (
@@ -65,8 +65,8 @@ const (
 )
 
 // launch puts the kernels of a step into a batch.
-func (e *engine) launch(st *step) func(*stream.Batch) error {
-	return func(b *stream.Batch) error {
+func (e *engine) launch(st *step) func(*loadgate.Commands) error {
+	return func(b *loadgate.Commands) error {
 		g := cuda.Geometry{Grid: [3]uint32{forwardBlocks, 1, 1}, Block: [3]uint16{256, 1, 1}}
 		binary.LittleEndian.PutUint64(b.Launch(e.compute, e.forward, g, 8), uint64(st.n))
 		b.Launch(e.compute, e.sample, g, 0)

@@ -39,8 +39,9 @@ type engine struct {
 	launchedSteps int
 	inFlight      []*step
 	holders       []loadgate.Holder // scratch
-	tickets       map[*loadgate.Ticket]*load
-	early         map[*loadgate.Ticket]time.Duration // left before they were known
+	tickets       map[loadgate.Transfer]*load
+	news          []loadgate.Ended                    // scratch
+	early         map[loadgate.Transfer]time.Duration // left before they were known
 }
 
 // Run replays the trace once in one mode. Runs are independent of each other
@@ -51,7 +52,7 @@ func Run(ctx context.Context, cfg Config, mode loadgate.Mode) (r Result, err err
 		return r, err
 	}
 	e := &engine{cfg: &cfg, mode: mode, outstanding: n, defers: cfg.Defer.in(mode),
-		steps: map[uint64]*step{}, tickets: map[*loadgate.Ticket]*load{}, early: map[*loadgate.Ticket]time.Duration{}}
+		steps: map[uint64]*step{}, tickets: map[loadgate.Transfer]*load{}, early: map[loadgate.Transfer]time.Duration{}}
 	e.known = map[prefix]*cell{}
 	e.shares = true
 	for i := range cfg.Plan.Groups {
@@ -121,7 +122,7 @@ func (e *engine) loop(ctx context.Context) error {
 // process waits for the oldest step in flight and takes in its output.
 func (e *engine) process(ctx context.Context) error {
 	st := e.inFlight[0]
-	if err := e.gate.WaitFence(ctx, st.fence); err != nil {
+	if err := e.gate.Wait(ctx, st.fence); err != nil {
 		return err
 	}
 	e.inFlight = append(e.inFlight[:0], e.inFlight[1:]...)
@@ -154,7 +155,7 @@ func (e *engine) idle(ctx context.Context) error {
 // step is the host's part of one step, from its plan on.
 func (e *engine) step(ctx context.Context, st *step, appended []kv.Tenancy, fresh []*sequence) error {
 	batch := len(st.entries)
-	var plan loadgate.Plan
+	var plan loadgate.Step
 	var err error
 	if batch > 0 {
 		if plan, err = e.gate.Plan(e.holders); err != nil {
@@ -178,7 +179,7 @@ func (e *engine) step(ctx context.Context, st *step, appended []kv.Tenancy, fres
 	}
 	if batch > 0 {
 		e.steps[uint64(st.n)] = st
-		if st.fence, err = e.gate.Submit(plan, e.launch(st)); err != nil {
+		if st.fence, err = plan.Launch(e.launch(st)); err != nil {
 			return err
 		}
 		e.meter.asked = append(e.meter.asked, e.clk.Now())
@@ -215,7 +216,7 @@ func (e *engine) settle(ctx context.Context, fresh []*sequence, launches bool) e
 		return nil
 	}
 	e.meter.blocks(e.clk.Now(), launches)
-	err := e.gate.Settle(ctx, 0, ts)
+	err := e.gate.WaitBlocks(ctx, 0, ts)
 	e.meter.unblocks(e.clk.Now())
 	return err
 }
@@ -287,9 +288,9 @@ func (e *engine) ask(l *load) error {
 // left is told when the gate lets a load go.
 func (e *engine) left(i loadgate.TransferInfo) {
 	now := e.clk.Now()
-	l := e.tickets[i.Ticket]
+	l := e.tickets[i.Transfer]
 	if l == nil {
-		e.early[i.Ticket] = now
+		e.early[i.Transfer] = now
 		return
 	}
 	l.left = now

@@ -35,7 +35,7 @@ type load struct {
 	id      uint64
 	entries []loadEntry
 	blocks  []kv.Tenancy
-	ticket  *loadgate.Ticket
+	ticket  loadgate.Transfer
 	asked   time.Duration // when it was handed to the gate
 	left    time.Duration // when the gate let it go; 0: it has not
 	noted   bool          // as one that was held

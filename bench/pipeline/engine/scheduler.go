@@ -153,18 +153,18 @@ func (e *engine) place(r *request) (*sequence, error) {
 
 // arrived moves sequences whose KV is there to those that run.
 func (e *engine) arrived() error {
-	for _, s := range e.loading {
-		if l := s.load; l != nil && !l.done && l.ticket != nil && l.ticket.Done() {
-			if err := l.ticket.Err(); err != nil {
-				return fmt.Errorf("engine: a load: %w", err)
-			}
-			l.done = true
-			delete(e.tickets, l.ticket)
-			if err := l.ticket.Release(); err != nil {
-				return err
-			}
-			e.prefill.close(l)
+	e.news = e.gate.Ended(e.news[:0])
+	for _, n := range e.news {
+		l := e.tickets[n.Transfer]
+		if l == nil || n.Shared {
+			continue
 		}
+		if n.Err != nil {
+			return fmt.Errorf("engine: a load: %w", n.Err)
+		}
+		l.done = true
+		delete(e.tickets, n.Transfer)
+		e.prefill.close(l)
 	}
 	kept := e.loading[:0]
 	for _, s := range e.loading {
