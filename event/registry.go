@@ -199,7 +199,7 @@ func (r *Registry) shut() ([]slot, []call, error) {
 	if r.err != nil {
 		slots = nil
 	}
-	calls := r.bury(cuda.ErrClosed)
+	calls := r.closeWith(cuda.ErrClosed)
 	r.slots, r.free = nil, nil
 	return slots, calls, nil
 }
@@ -212,14 +212,15 @@ func fatal(err error) bool {
 // kill ends the registry: the first cause is kept and told to all waiters.
 func (r *Registry) kill(err error) {
 	r.mu.Lock()
-	calls := r.bury(err)
+	calls := r.closeWith(err)
 	r.mu.Unlock()
 	r.tell(calls)
 }
 
-// bury books the end of the registry and returns the callbacks to tell of it.
+// closeWith records the first error that ends the registry, and returns the callbacks
+// to run.
 // r.mu is held.
-func (r *Registry) bury(err error) []call {
+func (r *Registry) closeWith(err error) []call {
 	if r.err == nil {
 		r.err = err
 		r.moves.Add(1)

@@ -32,7 +32,8 @@ type Fabric struct {
 // one fabric means nothing to another.
 var lifeCount atomic.Uint64
 
-// New returns a fabric without agents on the clock of w, which must not be nil.
+// New returns a fabric without agents on the clock of w, which must not be nil. The
+// clock of a simulated device is such a world: dev.Clock().(*vtime.World).
 // Options that make no sense are an error of [Fabric.NewAgent].
 func New(w *vtime.World, o Options) *Fabric {
 	o, bad := o.complete(w.Slow())
