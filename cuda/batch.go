@@ -10,16 +10,16 @@ type Op uint8
 
 // The commands of a batch.
 const (
-	OpNone      Op = iota
-	OpLaunch       // A function; Grid, Block, Shared; arguments at Off, Len
-	OpCopy         // A destination, B source, C bytes
-	OpFill         // A destination, B value, C count; Flags is log2 of the element size
-	OpRecord       // A event
-	OpWaitEvent    // A event: the stream waits on the device
-	OpWriteWord    // A address, B value (32 bit)
-	OpWaitWord     // A address, B value: until the word has cyclically reached it; Flags may be WaitFlush
-	OpGraph        // A executable graph
-	OpSignal       // A host function, B its argument
+	OpNone        Op = iota
+	OpLaunch         // A function; Grid, Block, Shared; arguments at Off, Len
+	OpCopy           // A destination, B source, C bytes
+	OpFill           // A destination, B value, C count; Flags is log2 of the element size
+	OpRecord         // A event
+	OpWaitEvent      // A event: the stream waits on the device
+	OpWriteWord      // A address, B value (32 bit)
+	OpWaitWord       // A address, B value: until the word has cyclically reached it; Flags may be WaitFlush
+	OpLaunchGraph    // A executable graph
+	OpSignal         // A host function, B its argument
 	opEnd
 )
 

@@ -38,9 +38,9 @@ func (m CaptureMode) String() string {
 type CaptureStatus uint8
 
 const (
-	CaptureNone    CaptureStatus = iota
-	CaptureActive                // work that is submitted becomes nodes of a graph
-	CaptureSpoiled               // an error has spoiled the capture; it is yet to be ended
+	CaptureNone        CaptureStatus = iota
+	CaptureActive                    // work that is submitted becomes nodes of a graph
+	CaptureInvalidated               // an error has invalidated the capture; it is yet to be ended
 )
 
 func (s CaptureStatus) String() string {
@@ -49,8 +49,8 @@ func (s CaptureStatus) String() string {
 		return "not capturing"
 	case CaptureActive:
 		return "capturing"
-	case CaptureSpoiled:
-		return "capture spoiled"
+	case CaptureInvalidated:
+		return "capture invalidated"
 	}
 	return fmt.Sprintf("capture status %d", uint8(s))
 }
@@ -107,7 +107,7 @@ type Grapher interface {
 // LaunchGraph adds a launch of x: its nodes run behind what is in s and behind
 // earlier launches of x, and what follows in s runs behind all of them. A launch
 // is not captured.
-func (b *Batch) LaunchGraph(s Stream, x GraphExec) { b.add(s, OpGraph).A = uint64(x) }
+func (b *Batch) LaunchGraph(s Stream, x GraphExec) { b.add(s, OpLaunchGraph).A = uint64(x) }
 
 // RefuseCapture has Submit refuse the whole batch, with [ErrStreamCapturing],
 // where one of its streams is being captured. It stays over Reset. It is for

@@ -62,7 +62,7 @@ func (b *Batch) Fill32(s *Stream, dst cuda.DevicePtr, v uint32, n uint64) {
 
 // LaunchGraph adds a launch of a graph; see [cuda.Batch.LaunchGraph].
 func (b *Batch) LaunchGraph(s *Stream, x cuda.GraphExec) {
-	b.b.Raw().LaunchGraph(b.handle(cuda.OpGraph, s), x)
+	b.b.Raw().LaunchGraph(b.handle(cuda.OpLaunchGraph, s), x)
 }
 
 // Record adds a mark and returns its fence; see [event.Batch.Record].

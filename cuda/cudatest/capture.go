@@ -46,7 +46,7 @@ func (x *bench) try(build func(b *cuda.Batch)) error {
 func (x *graphs) spoiled(s cuda.Stream) {
 	x.t.Helper()
 	p := x.alloc(64)
-	require.Equal(x.t, cuda.CaptureSpoiled, x.status(s))
+	require.Equal(x.t, cuda.CaptureInvalidated, x.status(s))
 	require.ErrorIs(x.t, x.try(func(b *cuda.Batch) { b.Fill8(s, p, 1, 64) }), cuda.ErrCaptureInvalid)
 	_, err := x.g.EndCapture(s)
 	require.ErrorIs(x.t, err, cuda.ErrCaptureInvalid)
@@ -62,7 +62,7 @@ func (x *graphs) spoils(what string, s cuda.Stream) {
 		return
 	}
 	status := x.status(s)
-	x.shows("the capture is spoiled by a "+what, status == cuda.CaptureSpoiled, "%v", status)
+	x.shows("the capture is spoiled by a "+what, status == cuda.CaptureInvalidated, "%v", status)
 	g, err := x.g.EndCapture(s)
 	x.answers("end of a capture after a "+what, err)
 	if err == nil {

@@ -69,7 +69,7 @@ func (d *Device) detail(c *cuda.Command, r C.kvg_result) string {
 		return "cuStreamWriteValue32_v2"
 	case r.why == C.KVG_MISSING && c.Op == cuda.OpWaitWord:
 		return "cuStreamWaitValue32_v2"
-	case r.why == C.KVG_MISSING && c.Op == cuda.OpGraph:
+	case r.why == C.KVG_MISSING && c.Op == cuda.OpLaunchGraph:
 		return "cuGraphLaunch"
 	case c.Op == cuda.OpWriteWord || c.Op == cuda.OpWaitWord:
 		return fmt.Sprintf("word at %#x, value %#x, flags %#x", c.A, c.B, c.Flags)

@@ -215,7 +215,7 @@ func (d *Device) CaptureStatus(h cuda.Stream) (cuda.CaptureStatus, error) {
 	case s.capture == nil:
 		return cuda.CaptureNone, nil
 	case s.capture.spoiled:
-		return cuda.CaptureSpoiled, nil
+		return cuda.CaptureInvalidated, nil
 	}
 	return cuda.CaptureActive, nil
 }

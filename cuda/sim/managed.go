@@ -169,7 +169,7 @@ func (d *Device) allowManaged(op string) error {
 	}
 	for _, s := range d.order {
 		for i := range s.len {
-			if op := s.queue[(s.head+i)%len(s.queue)].op; op == cuda.OpLaunch || op == cuda.OpGraph {
+			if op := s.queue[(s.head+i)%len(s.queue)].op; op == cuda.OpLaunch || op == cuda.OpLaunchGraph {
 				return nil
 			}
 		}

@@ -126,7 +126,7 @@ func (s *stream) advance() {
 		}
 		s.busy = true
 		d.world.At(max(now, s.ready), "wait is over", s.resumeFn)
-	case cuda.OpGraph:
+	case cuda.OpLaunchGraph:
 		s.busy = true
 		d.world.At(max(now, s.ready), "graph", s.resumeFn)
 	case cuda.OpWriteWord:
@@ -152,7 +152,7 @@ func (s *stream) resume() {
 	if s.d.stopped() {
 		return
 	}
-	if s.queue[s.head].op == cuda.OpGraph {
+	if s.queue[s.head].op == cuda.OpLaunchGraph {
 		s.stepGraph()
 		return
 	}
@@ -246,7 +246,7 @@ func (c *command) String() string {
 		return fmt.Sprintf("copy of %d bytes from %#x to pageable memory", c.c, c.b)
 	case cuda.OpFill:
 		return fmt.Sprintf("fill of %d bytes at %#x", c.c<<c.flags, c.a)
-	case cuda.OpGraph:
+	case cuda.OpLaunchGraph:
 		return fmt.Sprintf("launch of a %s", c.exec)
 	case cuda.OpWriteWord, cuda.OpWaitWord:
 		return fmt.Sprintf("%s %#x at %#x", c.op, c.b, c.a)

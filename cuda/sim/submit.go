@@ -69,7 +69,7 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		cost = d.costs.Fill
 	case cuda.OpWaitEvent:
 		cost = d.costs.WaitEvent
-	case cuda.OpGraph:
+	case cuda.OpLaunchGraph:
 		cost = d.graphCost(cuda.GraphExec(c.A))
 	case cuda.OpWriteWord, cuda.OpWaitWord:
 		cost = d.costs.WordOp
@@ -131,7 +131,7 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		n := s.push(c.Op)
 		n.a = c.A
 		n.on, n.until = e.on, e.until
-	case cuda.OpGraph:
+	case cuda.OpLaunchGraph:
 		return d.submitGraph(c, s)
 	case cuda.OpWriteWord, cuda.OpWaitWord:
 		return d.submitWord(c, s)
