@@ -93,8 +93,8 @@ func (s *sampler) start(env, ask []string) {
 		}
 	}
 	cmd := exec.Command("nvidia-smi", args...)
-	cmd.Env, cmd.SysProcAttr = env, &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
-	out, err := cmd.StdoutPipe()
+	cmd.Env, cmd.SysProcAttr = env, &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe() // without a reader it ends
 	if err == nil {
 		cmd.Stderr = cmd.Stdout
 		err = cmd.Start()

@@ -175,7 +175,7 @@ func TestRehearsal(t *testing.T) {
 		require.NotEqual(t, notRun, report.part("gate").Status, "the others still run")
 	})
 	t.Run("a device that hangs", func(t *testing.T) {
-		status, report, _ := r.run(t, r.soft("KVGATE_SOFT_HANG=150"), "-simulated", "-limits", "0.05", "bandwidth", "step", "live", "conformance")
+		status, report, _ := r.run(t, r.soft("KVGATE_SOFT_HANG=300"), "-simulated", "-limits", "0.1", "bandwidth", "step", "live", "conformance")
 		require.Equal(t, 1, status)
 		b := report.part("bandwidth")
 		require.Equal(t, late, b.Status, b.Reason)

@@ -305,6 +305,36 @@ func TestHost(t *testing.T) {
 	require.EqualError(t, err, "report: format 0, this program knows 2")
 }
 
+func TestText(t *testing.T) {
+	r := &Report{Verdict: failed, Started: time.Date(2026, 12, 1, 9, 30, 0, 0, time.UTC), Seconds: 99.6,
+		Kit:    Build{Revision: "abc", Modified: true, Go: "go1", Target: "linux/amd64"},
+		Device: &Device{Name: "gpu", Driver: "12.4", Library: "lib", Memory: 5 << 20, Bandwidth: 3.35e12},
+		GPU:    map[string]string{"power.limit": "700"}, Notes: []string{"a note"},
+		Parts: []Part{
+			{Name: "a", What: "this", Status: passed, Seconds: 1.5, Limit: 20, Clocks: &Clocks{Missing: "no smi"}, Text: "table\n\n",
+				Result: Result{Observations: []string{"a word: 801"}, Rows: []Row{
+					{Name: "BenchmarkX/one", Metrics: map[string]float64{"GB/s": 1.23456, "ns/op": 0, "MB": 2}},
+					{Name: "BenchmarkX/two", Error: "oh\nno"},
+					{Name: "BenchmarkX/three", Metrics: map[string]float64{"GB/s": 7}},
+					{Name: "BenchmarkZ", Metrics: map[string]float64{"ns/op": 5}}}}},
+			{Name: "b", What: "that", Status: failed, Reason: "oh", Result: Result{Passed: 1, Failed: []Test{{Name: "TestX", Output: "x\ny"}, {Name: "BenchmarkX/two"}},
+				Skipped: []Test{{Name: "TestY"}}, Unfinished: []string{"TestZ"}, Panic: "panic: z"}},
+		}}
+	text := r.text()
+	for _, want := range []string{
+		"kvgate GPU kit: FAILED\n", "2026-12-01T09:30:00Z, took 100 s", "revision abc with other changes", "3350 GB/s; RDMA", "PCI unknown",
+		"power.limit: 700\n", "note     a note\n", "\na            passed         1.5     20  this\n", "\n== a: passed\nclocks unknown: no smi\n",
+		"         GB/s   MB\nX/one    1.235  2\nX/three  7      -\nX/two: no figures: oh\nno\n   ns/op\nZ  5\nobserved: a word: 801\n    table\n",
+		"\n== b: failed: oh\ntests and subtests: 1 passed, 2 failed, 1 skipped, 1 unfinished\nFAIL TestX\n    x\n    y\nskip TestY\nunfinished TestZ\npanic: z\n",
+	} {
+		require.Contains(t, text, want)
+	}
+	require.NotContains(t, text, "SIMULATED")
+	r.Simulated, r.Device = true, nil
+	require.Contains(t, r.text(), "\nSIMULATED DEVICE: a rehearsal. No figure below is of any hardware.\n")
+	require.Contains(t, r.text(), "device   none\n")
+}
+
 // A false nvidia-smi.
 func TestSampler(t *testing.T) {
 	line := func(sm, reasons string) string {
