@@ -244,13 +244,13 @@ func TestPoolsAndTemplates(t *testing.T) {
 	require.ErrorContains(t, try(short), "template of 8191 bytes for rows of 8192")
 	outside := r.table
 	outside.Segments = slices.Clone(outside.Segments)
-	outside.Segments[1].Page++
+	outside.Segments[1].Base++
 	fewer := r.table
 	fewer.Blocks--
 	for says, o := range map[string]loadgate.GroupOptions{
-		"segment 1 of what is filled: block 0": {Fill: outside},
-		"its table has":                        {Fill: fewer},
-		"a template is for groups of state":    {Fill: r.table, Template: short},
+		"segment 1 of the fill: the byte at": {Fill: outside},
+		"its table has":                      {Fill: fewer},
+		"a template is for groups of state":  {Fill: r.table, Template: short},
 	} {
 		err := try(0, loadgate.PoolOptions{Name: "a", Table: r.table, Groups: []loadgate.GroupOptions{o}})
 		require.ErrorContains(t, err, says)

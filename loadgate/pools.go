@@ -1,10 +1,8 @@
 package loadgate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/kvgate/kvgate/cuda"
@@ -114,8 +112,11 @@ func (g *Gate) addGroup(p *pool, id kv.PoolID, o GroupOptions) (core.Group, erro
 		return cg, fmt.Errorf("its table has %d blocks of pool %d, the pool %d: %w", o.Fill.Blocks, o.Fill.Pool, p.Table.Blocks, core.ErrInvalid)
 	}
 	var err error
-	if cg.Bytes, err = fillBytes(p.where, &o.Fill); err != nil {
+	if cg.Bytes, err = p.Table.Ranges(o.Fill); err != nil {
 		return cg, err
+	}
+	if p.where.Overlapping() {
+		cg.Bytes = nil // a transfer's bytes stand for the whole block
 	}
 	table, err := g.set.NewTable(o.Fill)
 	if err != nil {
@@ -126,39 +127,6 @@ func (g *Gate) addGroup(p *pool, id kv.PoolID, o GroupOptions) (core.Group, erro
 	}
 	g.groups = append(g.groups, group{o, id, table})
 	return cg, nil
-}
-
-// fillBytes returns which of a pool's bytes a fill writes, merged and in order.
-// Where pages of the pool overlap, every byte stands for the whole block.
-func fillBytes(where *layout.Map, fill *layout.Table) ([]kv.Range, error) {
-	var rs []kv.Range
-	for i, s := range fill.Segments {
-		for _, b := range []kv.Block{0, kv.Block(fill.Blocks - 1)} {
-			have, r, err := where.Locate(s.Address(b), s.Page)
-			if err != nil {
-				return nil, fmt.Errorf("segment %d of what is filled: block %d: %w", i, b, err)
-			}
-			if have != b {
-				return nil, fmt.Errorf("segment %d of what is filled: block %d lies in block %d of the pool: %w", i, b, have, core.ErrInvalid)
-			}
-			if r == kv.WholeBlock {
-				return nil, nil
-			}
-			if b == 0 {
-				rs = append(rs, r)
-			}
-		}
-	}
-	slices.SortFunc(rs, func(a, b kv.Range) int { return cmp.Compare(a.Off, b.Off) })
-	out := rs[:0]
-	for _, r := range rs {
-		if n := len(out); n > 0 && r.Off <= out[n-1].End() {
-			out[n-1].Len = max(out[n-1].End(), r.End()) - out[n-1].Off
-			continue
-		}
-		out = append(out, r)
-	}
-	return out, nil
 }
 
 // checkTemplate refuses a template that does not fit the rows.

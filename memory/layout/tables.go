@@ -131,7 +131,7 @@ func (t *Table) Ranges(fill Table) ([]kv.Range, error) {
 		return nil, err
 	}
 	if err := fill.checkSizes(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the fill: %w", err)
 	}
 	ours, reach := t.byAddress()
 	var found []kv.Range
