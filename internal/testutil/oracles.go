@@ -10,8 +10,8 @@ import (
 
 // Reduce writes a file of oracles in a form that takes less room: without its
 // note, a case a line, and with long lists of numbers, or of rows of numbers,
-// as objects {"runs": [[first, step, times], ...]}. Of rows first and step are
-// rows.
+// as objects {"runs": [[first, step, times], [first], ...]}. Of rows first and
+// step are rows.
 func Reduce(data []byte) ([]byte, error) {
 	var file map[string]json.RawMessage
 	if err := json.Unmarshal(data, &file); err != nil {
@@ -108,7 +108,11 @@ func reduced(v any) any {
 				n++
 			}
 		}
-		runs = append(runs, []any{pack(rows[i]), pack(step), n})
+		if n == 1 {
+			runs = append(runs, []any{pack(rows[i])})
+		} else {
+			runs = append(runs, []any{pack(rows[i]), pack(step), n})
+		}
 		i += n
 	}
 	return map[string]any{"runs": runs}
@@ -154,10 +158,14 @@ func expanded(v any) any {
 	var out []any
 	for _, r := range runs {
 		run, ok := r.([]any)
-		if !ok || len(run) != 3 {
+		if !ok || len(run) != 1 && len(run) != 3 {
 			return v
 		}
-		first, step, times := row(run[0]), row(run[1]), row(run[2])
+		first := row(run[0])
+		step, times := make([]int64, len(first)), []int64{1}
+		if len(run) == 3 {
+			step, times = row(run[1]), row(run[2])
+		}
 		if first == nil || len(step) != len(first) || len(times) != 1 {
 			return v
 		}

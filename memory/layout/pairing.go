@@ -20,6 +20,7 @@ type Moves struct {
 
 	cover Cover
 	pairs []blockPair
+	spans []span
 }
 
 // Transfer says what to move.
@@ -45,8 +46,9 @@ var ErrNoBlock = errors.New("no block")
 // once for a peer, is immutable, and safe for use by several goroutines.
 type Pairing struct {
 	local, remote side
-	peers         int // descriptions that were given
-	from          int // the one that our blocks are at
+	peers         int     // descriptions that were given
+	from          int     // the one that our blocks are at
+	spread        *spread // where layouts differ; nil: they are equal
 }
 
 // side is one of the two arenas.
@@ -60,27 +62,38 @@ type side struct {
 // the ranks of the peer, in any order; those that our rank has no business with
 // may be left out.
 //
-// Layouts have to be equal: the blocks of our rank are those of the peer's rank
-// and stage of the same number. What differs is a *[MismatchError] for each
-// field.
+// Where a rank and stage of the same number has an equal layout its blocks are
+// moved as they are. Else the bytes are found by what they are: tokens by their
+// place in the request, heads and units of a state by their number, over any
+// number of the peer's ranks and stages, sizes of blocks and orders. What has to
+// be equal nevertheless and is not is a *[MismatchError] for each field: model,
+// dtypes, groups, the order of convolution states. So is a layer, head or unit
+// that no given rank has, and a number of ranks that neither divides ours nor is
+// divided by it. Where the heads of a token lie side by side on one side only,
+// each token and head is a move.
 func NewPairing(local *Arena, peers ...*Description) (*Pairing, error) {
 	ours := local.Description()
 	if len(peers) == 0 {
 		return nil, fmt.Errorf("layout: no description of a peer: %w", ErrDescription)
 	}
-	from := slices.IndexFunc(peers, func(d *Description) bool { return d.Rank == ours.Rank && d.Stage == ours.Stage })
-	if from < 0 {
-		from = 0 // to say what differs
+	p := &Pairing{local: newSide(local), peers: len(peers)}
+	for i, theirs := range peers {
+		if ours.Compare(theirs) != nil {
+			continue
+		}
+		remote, err := local.Plan.Place(theirs.Base, theirs.Blocks)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrDescription, err)
+		}
+		p.from, p.remote = i, newSide(remote)
+		return p, nil
 	}
-	theirs := peers[from]
-	if err := ours.Compare(theirs); err != nil {
+	var err error
+	p.spread, err = newSpread(local, peers)
+	if err != nil {
 		return nil, err
 	}
-	remote, err := local.Plan.Place(theirs.Base, theirs.Blocks)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDescription, err)
-	}
-	return &Pairing{local: newSide(local), remote: newSide(remote), peers: len(peers), from: from}, nil
+	return p, nil
 }
 
 func newSide(a *Arena) side {
@@ -112,6 +125,9 @@ func (p *Pairing) Moves(m *Moves, t *Transfer) error {
 	for i := range m.Peers {
 		m.Peers[i] = m.Peers[i][:0]
 	}
+	if p.spread != nil {
+		return p.spreadMoves(m, t)
+	}
 	list := m.Peers[p.from]
 	var err error
 	if want := len(p.local.fills); len(t.Groups) != want {
@@ -127,6 +143,25 @@ func (p *Pairing) Moves(m *Moves, t *Transfer) error {
 		}
 	}
 	m.Peers[p.from] = list
+	return nil
+}
+
+func (p *Pairing) spreadMoves(m *Moves, t *Transfer) error {
+	a := p.local.arena
+	if want := len(a.Plan.Groups); len(t.Groups) != want {
+		return fmt.Errorf("layout: lists of blocks for %d groups, want %d: %w", len(t.Groups), want, ErrNoBlock)
+	}
+	for g := range t.Groups {
+		if t.Groups[g].Skip {
+			continue
+		}
+		if err := p.spread.appendGroup(m, a.Plan, a.Blocks, g, t); err != nil {
+			for i := range m.Peers {
+				m.Peers[i] = m.Peers[i][:0]
+			}
+			return err
+		}
+	}
 	return nil
 }
 

@@ -243,7 +243,7 @@ func TestPairing(t *testing.T) {
 	var mismatch *MismatchError
 	_, err = NewPairing(rank(1), rank(0).Description())
 	require.ErrorAs(t, err, &mismatch)
-	require.Equal(t, &MismatchError{"rank", "1", "0"}, mismatch)
+	require.Equal(t, &MismatchError{"groups[0].pages", "layer 0, recurrent", "not on the ranks told"}, mismatch)
 	other := rank(1)
 	other.Revision = "another"
 	_, err = NewPairing(rank(1), other.Description())
