@@ -158,7 +158,7 @@ func ExampleTransfer_Cancel() {
 	check(m.gate.Wait(ctx, output))
 	load, err = m.gate.Load(request, m.read(blocks))
 	check(err)
-	check(m.reg.Clock().Sleep(ctx, 10*time.Microsecond)) // a poster takes it to the transport
+	check(m.rig.Events.Clock().Sleep(ctx, 10*time.Microsecond)) // a poster takes it to the transport
 	withdrawn, err = load.Cancel()
 	check(err)
 	fmt.Println("posted: withdrawn:", withdrawn, "canceled:", errors.Is(load.Err(), core.ErrCanceled))
@@ -169,7 +169,7 @@ func ExampleTransfer_Cancel() {
 	for m.gate.Counters().InFlight > 0 {
 		_, err := m.gate.Progress(0)
 		check(err)
-		check(m.reg.Clock().Sleep(ctx, 10*time.Microsecond))
+		check(m.rig.Events.Clock().Sleep(ctx, 10*time.Microsecond))
 	}
 	fmt.Println("when it has ended:", state())
 	// Output:

@@ -11,9 +11,9 @@ import (
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/event"
-	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
+	"github.com/kvgate/kvgate/loadgate/gatetest"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
@@ -26,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rig is one device, one pool and a remote agent whose memory is full of 0xAB.
 type rig struct {
 	t       *testing.T
+	all     *gatetest.Rig
 	dev     *sim.Device
 	reg     *event.Registry
 	compute *stream.Stream
@@ -46,54 +47,24 @@ func newRig(t *testing.T, mode loadgate.Mode, real bool, change func(*loadgate.O
 
 // newRigOver is newRig with a device that is wrapped for all but the fabric.
 func newRigOver(t *testing.T, mode loadgate.Mode, so sim.Options, wrap func(*sim.Device) cuda.Device, change func(*loadgate.Options)) *rig {
-	r := &rig{t: t}
-	dev, err := sim.New(so)
-	require.NoError(t, err)
-	r.dev = dev
-	wrapped := wrap(dev)
-	r.reg = event.NewRegistry(wrapped)
-	set, err := kernels.Load(wrapped)
-	require.NoError(t, err)
-	r.compute, err = stream.New(r.reg, cuda.StreamOptions{Name: "compute"})
-	require.NoError(t, err)
-	base, err := dev.Alloc(blocks*segments*page, cuda.AllocOptions{Name: "kv"})
-	require.NoError(t, err)
-	r.table = layout.Table{Blocks: blocks}
-	for s := range uint64(segments) {
-		r.table.Segments = append(r.table.Segments, layout.Segment{Base: uint64(base) + s*blocks*page, Stride: page, Page: page})
-	}
-	r.fabric = softnic.New(dev.World(), softnic.Options{})
-	r.agent, err = r.fabric.NewAgent("decode", dev.NIC())
-	require.NoError(t, err)
-	r.host = softnic.NewHostMemory(1 << 20)
-	for i := range r.host.Bytes() {
-		r.host.Bytes()[i] = 0xAB
-	}
-	r.remote, err = r.fabric.NewAgent("prefill", r.host)
-	require.NoError(t, err)
-	_, err = r.agent.Register(nixl.VRAM, []nixl.Descriptor{{Addr: uint64(base), Len: blocks * segments * page}})
-	require.NoError(t, err)
-	_, err = r.remote.Register(nixl.DRAM, []nixl.Descriptor{{Addr: r.host.Addr(), Len: r.host.Len()}})
-	require.NoError(t, err)
-	blob, err := r.remote.Metadata()
-	require.NoError(t, err)
-	r.peer, err = r.agent.AddPeer(blob)
-	require.NoError(t, err)
-	o := loadgate.Options{Mode: mode, Compute: r.compute, Agent: r.agent,
-		Pools: []loadgate.PoolOptions{{Name: "kv", Table: r.table, NeedsZero: true}}}
+	o := loadgate.Options{Mode: mode}
 	if change != nil {
 		change(&o)
 	}
-	r.gate, err = loadgate.New(r.reg, set, o)
+	g, err := gatetest.New(gatetest.Options{Sim: so, Wrap: wrap, Blocks: blocks, Segments: segments, Page: page,
+		Peers: []string{"prefill"}, PeerBytes: 1 << 20, Gate: o})
 	require.NoError(t, err)
-	r.pool, err = r.gate.Pool(0)
-	require.NoError(t, err)
-	r.busy, err = dev.Model("busy")
+	r := &rig{t: t, all: g, dev: g.Sim, reg: g.Events, compute: g.Compute, gate: g.Gate, pool: g.Pool, table: g.Table, agent: g.Agent,
+		remote: g.Peers[0].Agent, peer: g.Peers[0].ID, host: g.Peers[0].Host, fabric: g.Fabric}
+	for i := range r.host.Bytes() {
+		r.host.Bytes()[i] = 0xAB
+	}
+	r.busy, err = r.dev.Model("busy")
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx := context.Background()
-		if dev.Activity(); r.reg.Err() == nil {
-			require.NoError(t, dev.Sync(ctx))
+		if r.dev.Activity(); r.reg.Err() == nil {
+			require.NoError(t, r.dev.Sync(ctx))
 			_, _ = r.reg.Poll()
 		}
 		err := r.gate.Close(ctx)
@@ -102,12 +73,7 @@ func newRigOver(t *testing.T, mode loadgate.Mode, so sim.Options, wrap func(*sim
 		} else {
 			require.ErrorIs(t, err, core.ErrPoisoned)
 		}
-		require.NoError(t, r.fabric.Close())
-		if r.reg.Err() == nil {
-			require.NoError(t, r.compute.Close())
-		}
-		require.NoError(t, r.reg.Close())
-		require.NoError(t, dev.Close())
+		require.NoError(t, g.Close())
 	})
 	return r
 }
@@ -119,14 +85,7 @@ func (r *rig) alloc(n int) []kv.Tenancy {
 }
 
 func (r *rig) read(ts []kv.Tenancy) nixl.Transfer {
-	spec := nixl.Spec{Op: nixl.Read, Peer: r.peer, LocalMemory: nixl.VRAM, RemoteMemory: nixl.DRAM}
-	for i, t := range ts {
-		for s, seg := range r.table.Segments {
-			spec.Local = append(spec.Local, nixl.Descriptor{Addr: seg.Address(t.Block), Len: page})
-			spec.Remote = append(spec.Remote, nixl.Descriptor{Addr: r.host.Addr() + uint64((i*segments+s)*page), Len: page})
-		}
-	}
-	tr, err := r.agent.NewTransfer(spec)
+	tr, err := r.all.Transfer(nixl.Read, r.all.Peers[0], 0, kv.WholeBlock, ts...)
 	require.NoError(r.t, err)
 	return tr
 }

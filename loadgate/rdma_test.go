@@ -14,6 +14,7 @@ import (
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
+	"github.com/kvgate/kvgate/loadgate/gatetest"
 	"github.com/kvgate/kvgate/nixl"
 	"github.com/kvgate/kvgate/nixl/softnic"
 )
@@ -129,8 +130,10 @@ func TestRDMAReport(t *testing.T) {
 	r := newRigOver(t, core.PerBlock, sim.Options{}, unknown, nil)
 	require.Equal(t, loadgate.RDMAReport{}, r.gate.RDMA(), "the device does not tell")
 
-	r = newRigOver(t, core.PerBlock, sim.Options{}, plain, func(o *loadgate.Options) { o.Agent = nil })
-	require.Equal(t, loadgate.RDMAReport{}, r.gate.RDMA(), "no transfers")
+	alone, err := gatetest.New(gatetest.Options{Blocks: blocks, Segments: segments, Page: page, Connect: func(*gatetest.Rig) error { return nil }})
+	require.NoError(t, err)
+	require.Equal(t, loadgate.RDMAReport{}, alone.Gate.RDMA(), "no transfers")
+	require.NoError(t, alone.Close())
 
 	lacks := &cuda.Error{Code: cuda.ErrNotSupported, Op: "prepare for RDMA"}
 	r = newRigOver(t, core.PerBlock, sim.Options{}, func(d *sim.Device) cuda.Device { return rdmaOf{d, cuda.RDMA{}, lacks} }, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kvgate/kvgate/internal/scenario"
 	"github.com/kvgate/kvgate/loadgate/core"
+	"github.com/kvgate/kvgate/loadgate/gatetest/scenario"
 )
 
 const scenarios = "testdata/scenarios"

@@ -6,20 +6,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
-	"github.com/kvgate/kvgate/event"
-	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
+	"github.com/kvgate/kvgate/loadgate/gatetest"
 	"github.com/kvgate/kvgate/memory"
 	"github.com/kvgate/kvgate/memory/kv"
-	"github.com/kvgate/kvgate/memory/layout"
 	"github.com/kvgate/kvgate/nixl"
-	"github.com/kvgate/kvgate/stream"
 )
 
 // The race needs a pool so small that the arriving request gets the very blocks
@@ -36,18 +32,11 @@ const (
 	maxBacklog = 2500 * time.Microsecond
 )
 
-// machine is a device, a gate over one pool of blocks, and a peer.
+// machine is a rig, and a peer that is not always in this process.
 type machine struct {
-	dev     *sim.Device
-	reg     *event.Registry
-	set     *kernels.Set
-	compute *stream.Stream
-	cache   *memory.Buffer // the blocks
+	*gatetest.Rig
 	report  *memory.Buffer // what the checking step found
-	table   layout.Table
 	peer    *transport
-	gate    *loadgate.Gate
-	pool    loadgate.Pool
 	forward cuda.Function
 	rand    *rand.Rand
 	tag     uint64 // of the first page that the peer offers in this round
@@ -56,72 +45,44 @@ type machine struct {
 // newMachine makes the simulated machine that one mode runs on. The race needs
 // models, kernels in Go, which only the simulator has; so it does not pick a
 // back end through cuda/auto.
-func newMachine(mode loadgate.Mode, o sim.Options, open openTransport) (m *machine, err error) {
-	m = &machine{rand: rand.New(rand.NewPCG(o.Seed, 0))}
-	if m.dev, err = sim.New(o); err != nil {
-		return nil, err
+func newMachine(mode loadgate.Mode, o sim.Options, open openTransport) (*machine, error) {
+	m := &machine{rand: rand.New(rand.NewPCG(o.Seed, 0))}
+	var err error
+	m.Rig, err = gatetest.New(gatetest.Options{Sim: o, Blocks: blocks, Segments: segments, Page: page, Gate: loadgate.Options{Mode: mode},
+		Connect: func(r *gatetest.Rig) (err error) {
+			if m.peer, err = open(r.Sim, r.Base, r.Size, arriving*segments*page); err == nil {
+				r.Agent = m.peer.agent
+			}
+			return err
+		}})
+	if err == nil {
+		m.forward, err = m.Sim.Model("race step")
 	}
-	m.reg = event.NewRegistry(m.dev)
-	if err := m.build(mode, open); err != nil {
+	if err == nil {
+		m.report, err = memory.NewBuffer(m.Device, arriving*segments*8, cuda.AllocOptions{Name: "report"})
+	}
+	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
 	return m, nil
 }
 
-func (m *machine) build(mode loadgate.Mode, open openTransport) (err error) {
-	if m.set, err = kernels.Load(m.dev); err != nil {
-		return err
-	}
-	if m.forward, err = m.dev.Model("race step"); err != nil {
-		return err
-	}
-	if m.compute, err = stream.New(m.reg, cuda.StreamOptions{Name: "compute"}); err != nil {
-		return err
-	}
-	if m.cache, err = memory.NewBuffer(m.dev, blocks*segments*page, cuda.AllocOptions{Name: "kv cache"}); err != nil {
-		return err
-	}
-	if m.report, err = memory.NewBuffer(m.dev, arriving*segments*8, cuda.AllocOptions{Name: "report"}); err != nil {
-		return err
-	}
-	m.table = layout.Table{Blocks: blocks}
-	for i := range uint64(segments) {
-		base := uint64(m.cache.Ptr()) + i*blocks*page
-		m.table.Segments = append(m.table.Segments, layout.Segment{Base: base, Stride: page, Page: page})
-	}
-	if m.peer, err = open(m.dev, m.cache.Ptr(), m.cache.Size(), arriving*segments*page); err != nil {
-		return err
-	}
-	m.gate, err = loadgate.New(m.reg, m.set, loadgate.Options{Mode: mode, Log: slog.New(slog.DiscardHandler), Compute: m.compute, Agent: m.peer.agent,
-		Pools: []loadgate.PoolOptions{{Name: "kv", Table: m.table, NeedsZero: true}}})
-	if err != nil {
-		return err
-	}
-	m.pool, err = m.gate.Pool(0)
-	return err
-}
-
-// close ends what was made, last first.
+// close ends what was made.
 func (m *machine) close() error {
-	errs := []error{m.dev.Sync(context.Background())}
-	if m.gate != nil {
-		errs = append(errs, m.gate.Close(context.Background()))
+	var errs []error
+	if m.Rig != nil {
+		errs = append(errs, m.Sim.Sync(context.Background()), m.Gate.Close(context.Background()))
 	}
 	if m.peer != nil {
 		errs = append(errs, m.peer.close())
 	}
-	for _, b := range []*memory.Buffer{m.cache, m.report} {
-		if b != nil {
-			errs = append(errs, b.Close())
-		}
+	if m.report != nil {
+		errs = append(errs, m.report.Close())
 	}
-	if m.compute != nil {
-		errs = append(errs, m.compute.Close())
+	if m.Rig != nil {
+		errs = append(errs, m.Rig.Close())
 	}
-	if m.set != nil {
-		errs = append(errs, m.set.Close())
-	}
-	return errors.Join(append(errs, m.reg.Close(), m.dev.Close())...)
+	return errors.Join(errs...)
 }
 
 // backlog draws how long the step that is under way will run.
@@ -132,7 +93,7 @@ func (m *machine) backlog() time.Duration {
 // pages returns the addresses of the blocks' pages, block by block.
 func (m *machine) pages(ts []kv.Tenancy) (addrs []uint64) {
 	for _, t := range ts {
-		for _, s := range m.table.Segments {
+		for _, s := range m.Table.Segments {
 			addrs = append(addrs, s.Address(t.Block))
 		}
 	}
@@ -169,7 +130,7 @@ func (m *machine) count(ts []kv.Tenancy) (corrupted int, err error) {
 			if seen != saw(tag, true) && seen != saw(tag, false) {
 				return 0, fmt.Errorf("the step did not look at page %d", i)
 			}
-			if err := m.dev.Read(got, cuda.DevicePtr(addrs[i])); err != nil {
+			if err := m.Sim.Read(got, cuda.DevicePtr(addrs[i])); err != nil {
 				return 0, err
 			}
 			fill(want, tag)

@@ -126,7 +126,7 @@ func (c config) race(mode loadgate.Mode, open openTransport) (r result, err erro
 		r.Blocks += arriving
 		r.Corrupted += n
 	}
-	r.Held = m.gate.Counters().HeldAtFirst
+	r.Held = m.Gate.Counters().HeldAtFirst
 	return r, nil
 }
 

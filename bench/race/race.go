@@ -35,7 +35,7 @@ func (m *machine) depart() error {
 	if err != nil {
 		return err
 	}
-	plan, err := m.gate.Plan([]loadgate.Holder{running.holder})
+	plan, err := m.Gate.Plan([]loadgate.Holder{running.holder})
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (m *machine) depart() error {
 	if err != nil {
 		return err
 	}
-	if err := m.gate.Flush(); err != nil { // else the zeroing goes out with what comes next
+	if err := m.Gate.Flush(); err != nil { // else the zeroing goes out with what comes next
 		return err
 	}
 	if err := m.release(running); err != nil {
@@ -63,18 +63,18 @@ func (m *machine) arrive(ctx context.Context) (request, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := m.gate.WaitBlocks(ctx, 0, r.blocks); err != nil { // returns at once, but where the host waits
+	if err := m.Gate.WaitBlocks(ctx, 0, r.blocks); err != nil { // returns at once, but where the host waits
 		return r, err
 	}
 	transfer, err := m.fetch(r.blocks)
 	if err != nil {
 		return r, err
 	}
-	ticket, err := m.gate.Load(r.holder, transfer)
+	ticket, err := m.Gate.Load(r.holder, transfer)
 	if err != nil {
 		return r, err
 	}
-	if err := m.gate.EndStep(); err != nil {
+	if err := m.Gate.EndStep(); err != nil {
 		return r, err
 	}
 	return r, ticket.Wait(ctx)
@@ -82,7 +82,7 @@ func (m *machine) arrive(ctx context.Context) (request, error) {
 
 // use runs a step that reads the loaded blocks, and lets go of them.
 func (m *machine) use(ctx context.Context, r request) (corrupted int, err error) {
-	plan, err := m.gate.Plan([]loadgate.Holder{r.holder})
+	plan, err := m.Gate.Plan([]loadgate.Holder{r.holder})
 	if err != nil {
 		return 0, err
 	}
@@ -90,7 +90,7 @@ func (m *machine) use(ctx context.Context, r request) (corrupted int, err error)
 	if err != nil {
 		return 0, err
 	}
-	if err := m.gate.Wait(ctx, fence); err != nil {
+	if err := m.Gate.Wait(ctx, fence); err != nil {
 		return 0, err
 	}
 	if corrupted, err = m.count(r.blocks); err != nil {
@@ -102,20 +102,20 @@ func (m *machine) use(ctx context.Context, r request) (corrupted int, err error)
 // admit allocates blocks for a request, holds them and has them zeroed; covered
 // says that a load will overwrite them wholly.
 func (m *machine) admit(n int, covered bool) (r request, err error) {
-	if r.blocks, err = m.pool.Alloc(n, nil); err != nil {
+	if r.blocks, err = m.Pool.Alloc(n, nil); err != nil {
 		return r, err
 	}
-	if r.holder, err = m.gate.Hold(0, r.blocks); err != nil {
+	if r.holder, err = m.Gate.Hold(0, r.blocks); err != nil {
 		return r, err
 	}
-	return r, m.gate.Zero(loadgate.ZeroRequest{Tenancies: r.blocks, Covered: covered})
+	return r, m.Gate.Zero(loadgate.ZeroRequest{Tenancies: r.blocks, Covered: covered})
 }
 
 // release ends a request. Its blocks go back to the pool, which asks the gate
 // when each may be handed out again.
 func (m *machine) release(r request) error {
-	if err := m.gate.Drop(r.holder); err != nil {
+	if err := m.Gate.Drop(r.holder); err != nil {
 		return err
 	}
-	return m.pool.Free(r.blocks)
+	return m.Pool.Free(r.blocks)
 }

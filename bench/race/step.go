@@ -34,7 +34,7 @@ func (m *machine) step(act int, ts []kv.Tenancy, d time.Duration) func(*loadgate
 	words = append(words, m.pages(ts)...)
 	return func(b *loadgate.Commands) error {
 		one := cuda.Geometry{Grid: [3]uint32{1, 1, 1}, Block: [3]uint16{1, 1, 1}}
-		args := b.Launch(m.compute, m.forward, one, 8*len(words))
+		args := b.Launch(m.Compute, m.forward, one, 8*len(words))
 		for i, w := range words {
 			binary.LittleEndian.PutUint64(args[8*i:], w)
 		}

@@ -88,11 +88,11 @@ func refuse(f *File, importPath string) string {
 	if f.In("cuda") && !under(dir, "cuda") && !under(dir, "clock") && !under(dir, "internal") && !under(dir, "memory/kv") {
 		return "cuda is below the packages that use it"
 	}
-	if under(dir, "clock/vtime") && !f.In("clock", "cuda", "nixl/softnic", "internal/scenario", "bench", rig) {
+	if under(dir, "clock/vtime") && !f.In("clock", "cuda", "nixl/softnic", "bench", rig) {
 		return "a library takes a clock.Clock; simulated parts, tests, commands and bench choose the world"
 	}
 	for _, b := range backends {
-		if under(dir, b) && !f.In("cuda", "bench", "kernels/internal", "internal/scenario", rig) {
+		if under(dir, b) && !f.In("cuda", "bench", "kernels/internal", rig) {
 			return "a library takes a cuda.Device; tests, commands and bench choose the back end"
 		}
 	}

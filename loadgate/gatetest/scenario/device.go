@@ -48,11 +48,11 @@ func (r *run) stream(st *statement) *stream.Stream {
 	if st.opts["stream"].word == "other" {
 		return r.rig.other
 	}
-	return r.rig.compute
+	return r.rig.Compute
 }
 
 func (r *run) busy(st *statement) (string, error) {
-	b := stream.NewBatch(r.rig.reg)
+	b := stream.NewBatch(r.rig.Events)
 	r.addBusy(b, r.stream(st), r.time(st.args[0].d))
 	return "", refusal(b.Submit())
 }
@@ -62,16 +62,16 @@ func (r *run) addBusy(b *stream.Batch, s *stream.Stream, d time.Duration) {
 }
 
 func (r *run) sleep(st *statement) (string, error) {
-	w := r.rig.dev.World()
+	w := r.rig.Sim.World()
 	return "", w.Sleep(context.Background(), time.Duration(float64(r.time(st.args[0].d))*w.Slow()))
 }
 
 func (r *run) progress(*statement) (string, error) {
-	_, err := r.rig.gate.Progress(0)
+	_, err := r.rig.Gate.Progress(0)
 	return "", refusal(err)
 }
 
-func (r *run) flush(*statement) (string, error) { return "", refusal(r.rig.gate.Flush()) }
+func (r *run) flush(*statement) (string, error) { return "", refusal(r.rig.Gate.Flush()) }
 
 func (r *run) wait(st *statement) (string, error) {
 	name, d := st.args[0].word, limit
@@ -92,14 +92,14 @@ func (r *run) wait(st *statement) (string, error) {
 	if !ok || p.fence == zeroFence {
 		return "", fmt.Errorf("%w: there is nothing to wait for", errSkipped)
 	}
-	return "", refusal(r.within(d, func(ctx context.Context) error { return r.rig.gate.Wait(ctx, p.fence) }))
+	return "", refusal(r.within(d, func(ctx context.Context) error { return r.rig.Gate.Wait(ctx, p.fence) }))
 }
 
 // nameTimelines gives the streams their names in the trace. The gate makes its
-// two streams right after the rig's.
+// two streams right after the rig's own, which the second one comes behind.
 func (r *run) nameTimelines() {
-	compute := r.rig.compute.ID()
-	for i, name := range []string{"compute", "other", "the idle stream", "the busy stream"} {
+	compute := r.rig.Compute.ID()
+	for i, name := range []string{"compute", "the idle stream", "the busy stream", "other"} {
 		r.alias(fmt.Sprintf("timeline %d", int(compute)+i), name)
 	}
 }

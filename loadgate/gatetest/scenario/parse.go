@@ -321,8 +321,8 @@ func parseBlocks(text string, names map[string]kind) ([]blockRef, error) {
 	return refs, nil
 }
 
-// Verbs describes all statements, one a line.
-func Verbs() string {
+// help describes all statements, one a line.
+func help() string {
 	var b strings.Builder
 	for _, v := range verbs {
 		fmt.Fprintf(&b, "%s\n\t%s\n", v.usage(), v.help)

@@ -44,13 +44,13 @@ func (r *run) load(st *statement) (string, error) {
 	if t.writer, err = r.writer(t.name); err != nil {
 		return "", err
 	}
-	p := t.peer.host.Bytes()[t.at:t.peer.used]
+	p := t.peer.Host.Bytes()[t.at:t.peer.used]
 	for i := range p {
 		p[i] = byte(t.writer)
 	}
-	err = r.within(limit, func(ctx context.Context) error { return r.rig.gate.WaitBlocks(ctx, 0, tenancies(t.cells)) })
+	err = r.within(limit, func(ctx context.Context) error { return r.rig.Gate.WaitBlocks(ctx, 0, tenancies(t.cells)) })
 	if err == nil {
-		err = r.hand(t, func() (loadgate.Transfer, error) { return r.rig.gate.Load(h.h, tr) })
+		err = r.hand(t, func() (loadgate.Transfer, error) { return r.rig.Gate.Load(h.h, tr) })
 	}
 	if err != nil {
 		_ = tr.Close()
@@ -71,7 +71,7 @@ func (r *run) store(st *statement) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.hand(t, func() (loadgate.Transfer, error) { return r.rig.gate.Store(h.h, tr) }); err != nil {
+	if err := r.hand(t, func() (loadgate.Transfer, error) { return r.rig.Gate.Store(h.h, tr) }); err != nil {
 		_ = tr.Close()
 		return "", refusal(err)
 	}
@@ -88,7 +88,7 @@ func (r *run) store(st *statement) (string, error) {
 // it does is the gate's to say, since a block that another transfer may touch is
 // left as it is; what the block holds then is not.
 func (r *run) cleaned(c *cell) {
-	if i, err := r.rig.gate.Block(0, c.t.Block); err == nil && c.dirty && !i.Dirty {
+	if i, err := r.rig.Gate.Block(0, c.t.Block); err == nil && c.dirty && !i.Dirty {
 		c.zeroed()
 		c.asked = true
 		r.underWay()
@@ -118,17 +118,17 @@ func (r *run) prepare(st *statement, kind string, op nixl.Op, with string) (*tra
 	}
 	t.peer = r.rig.peers[with]
 	t.at = t.peer.used
-	spec := nixl.Spec{Op: op, Peer: t.peer.id, LocalMemory: nixl.VRAM, RemoteMemory: nixl.DRAM}
+	spec := nixl.Spec{Op: op, Peer: t.peer.ID, LocalMemory: nixl.VRAM, RemoteMemory: nixl.DRAM}
 	for _, c := range t.cells {
-		for _, d := range r.rig.descriptors(c.t.Block, t.bytes) {
+		for _, d := range r.rig.Descriptors(c.t.Block, t.bytes) {
 			spec.Local = append(spec.Local, d)
-			spec.Remote = append(spec.Remote, nixl.Descriptor{Addr: t.peer.host.Addr() + t.peer.used, Len: d.Len})
+			spec.Remote = append(spec.Remote, nixl.Descriptor{Addr: t.peer.Host.Addr() + t.peer.used, Len: d.Len})
 			if t.peer.used += d.Len; t.peer.used > peerBytes {
 				return nil, nil, nil, fmt.Errorf("%s has no more memory", with)
 			}
 		}
 	}
-	tr, err := r.rig.agent.NewTransfer(spec)
+	tr, err := r.rig.Agent.NewTransfer(spec)
 	if err != nil {
 		return nil, nil, nil, refusal(err)
 	}
@@ -249,7 +249,7 @@ func (r *run) sentAfter(number int, c *cell, bytes kv.Range, writer int16) {
 func (r *run) arrived(t *transfer) {
 	at := t.at
 	for i, c := range t.cells {
-		have := t.peer.host.Bytes()[at : at+t.bytes.Len]
+		have := t.peer.Host.Bytes()[at : at+t.bytes.Len]
 		at += t.bytes.Len
 		if differ(t.want[i], have, true) {
 			r.corrupt(c, fmt.Sprintf("%s brought %s: %s instead of %s", t.name, c.name,

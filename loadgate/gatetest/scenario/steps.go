@@ -51,7 +51,7 @@ func (r *run) plan(st *statement) (string, error) {
 		as = append(as, loadgate.Access{Tenancy: c.t, Range: bytes, Write: true})
 	}
 	p.extra, p.bytes = extra, bytes
-	if p.p, err = r.rig.gate.Plan(hs, as...); err != nil {
+	if p.p, err = r.rig.Gate.Plan(hs, as...); err != nil {
 		return "", refusal(err)
 	}
 	r.plans[st.args[0].word] = p
@@ -113,7 +113,7 @@ func (r *run) submit(st *statement) (string, error) {
 	}
 	// The gate's call shows the device the past up to here; transfers that
 	// are over by then count.
-	if _, err := r.rig.gate.Progress(0); err != nil {
+	if _, err := r.rig.Gate.Progress(0); err != nil {
 		return "", refusal(err)
 	}
 	r.settle()
@@ -150,7 +150,7 @@ func (r *run) submit(st *statement) (string, error) {
 	steps.Store(s.number, s)
 	r.launched = append(r.launched, s.number)
 	p.fence, err = p.p.Launch(func(b *loadgate.Commands) error {
-		binary.LittleEndian.PutUint64(b.Launch(r.rig.compute, r.rig.step, one, 8), s.number)
+		binary.LittleEndian.PutUint64(b.Launch(r.rig.Compute, r.rig.step, one, 8), s.number)
 		return nil
 	})
 	if err != nil && p.fence == zeroFence {
@@ -171,7 +171,7 @@ func (r *run) giveUp(st *statement) (string, error) {
 	return "", refusal(p.p.Abandon())
 }
 
-func (r *run) endStep(*statement) (string, error) { return "", refusal(r.rig.gate.EndStep()) }
+func (r *run) endStep(*statement) (string, error) { return "", refusal(r.rig.Gate.EndStep()) }
 
 func (r *run) settleBlocks(st *statement) (string, error) {
 	cells, err := r.cells(st.args[0].blocks)
@@ -179,6 +179,6 @@ func (r *run) settleBlocks(st *statement) (string, error) {
 		return "", err
 	}
 	return "", refusal(r.within(limit, func(ctx context.Context) error {
-		return r.rig.gate.WaitBlocks(ctx, 0, tenancies(cells))
+		return r.rig.Gate.WaitBlocks(ctx, 0, tenancies(cells))
 	}))
 }

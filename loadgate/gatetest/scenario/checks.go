@@ -41,7 +41,7 @@ func (r *run) state(st *statement) (string, error) {
 	}
 	var said []string
 	for _, c := range cells {
-		i, err := r.rig.gate.Block(0, c.t.Block)
+		i, err := r.rig.Gate.Block(0, c.t.Block)
 		if err != nil {
 			return "", refusal(err)
 		}
@@ -63,7 +63,7 @@ func (r *run) state(st *statement) (string, error) {
 }
 
 func (r *run) counters(*statement) (string, error) {
-	v := reflect.ValueOf(r.rig.gate.Counters())
+	v := reflect.ValueOf(r.rig.Gate.Counters())
 	var said []string
 	for i := range v.NumField() {
 		if f := v.Field(i); !f.IsZero() {
@@ -77,9 +77,9 @@ func (r *run) counters(*statement) (string, error) {
 }
 
 func (r *run) poolState(*statement) (string, error) {
-	c := r.rig.pool.Counters()
+	c := r.rig.Pool.Counters()
 	said := fmt.Sprintf("%d free, %d used, %d quarantined", c.Free, c.Used, c.Quarantined)
-	if ts := r.rig.gate.Poisoned(0, nil); len(ts) > 0 {
+	if ts := r.rig.Gate.Poisoned(0, nil); len(ts) > 0 {
 		said += fmt.Sprintf(", poisoned: %v", ts)
 	}
 	return said, nil

@@ -16,5 +16,5 @@
 // comment. Names are introduced by the statement that makes the thing. X.1 is
 // the second block of X, (X Y.0) a list, none an empty one. bytes=0..512 are
 // bytes of each block named, behind which the next writer may go on.
-// [Verbs] lists all statements.
+// The tables of verbs beside this file say what each takes.
 package scenario

@@ -27,7 +27,7 @@ var blockVerbs = []*verb{
 }
 
 func (r *run) alloc(st *statement) (string, error) {
-	ts, err := r.rig.pool.Alloc(st.args[1].n, nil)
+	ts, err := r.rig.Pool.Alloc(st.args[1].n, nil)
 	if err != nil {
 		return "", refusal(err)
 	}
@@ -72,11 +72,11 @@ func (r *run) free(st *statement) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.rig.pool.Free(tenancies(cells)); err != nil {
+	if err := r.rig.Pool.Free(tenancies(cells)); err != nil {
 		return "", refusal(err)
 	}
 	for _, c := range cells {
-		if r.rig.pool.Refs(c.t) == 0 && r.current[c.t.Block] == c {
+		if r.rig.Pool.Refs(c.t) == 0 && r.current[c.t.Block] == c {
 			r.current[c.t.Block] = nil
 		}
 	}
@@ -88,7 +88,7 @@ func (r *run) ref(st *statement) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "", refusal(r.rig.pool.Ref(tenancies(cells)))
+	return "", refusal(r.rig.Pool.Ref(tenancies(cells)))
 }
 
 func (r *run) hold(st *statement) (string, error) {
@@ -96,7 +96,7 @@ func (r *run) hold(st *statement) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	h, err := r.rig.gate.Hold(0, tenancies(cells))
+	h, err := r.rig.Gate.Hold(0, tenancies(cells))
 	if err != nil {
 		return "", refusal(err)
 	}
@@ -120,7 +120,7 @@ func (r *run) change(st *statement, do func(*holder, []*cell) error) (string, er
 
 func (r *run) append(st *statement) (string, error) {
 	return r.change(st, func(h *holder, cells []*cell) error {
-		err := r.rig.gate.Append(h.h, 0, tenancies(cells))
+		err := r.rig.Gate.Append(h.h, 0, tenancies(cells))
 		if err == nil {
 			h.cells = append(slices.Clone(h.cells), cells...)
 		}
@@ -130,7 +130,7 @@ func (r *run) append(st *statement) (string, error) {
 
 func (r *run) remove(st *statement) (string, error) {
 	return r.change(st, func(h *holder, cells []*cell) error {
-		err := r.rig.gate.Remove(h.h, 0, tenancies(cells))
+		err := r.rig.Gate.Remove(h.h, 0, tenancies(cells))
 		if err == nil {
 			h.cells = slices.DeleteFunc(slices.Clone(h.cells), func(c *cell) bool { return slices.Contains(cells, c) })
 		}
@@ -143,7 +143,7 @@ func (r *run) drop(st *statement) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "", refusal(r.rig.gate.Drop(h.h))
+	return "", refusal(r.rig.Gate.Drop(h.h))
 }
 
 func (r *run) zero(st *statement) (string, error) {
@@ -160,7 +160,7 @@ func (r *run) fill(st *statement, q loadgate.ZeroRequest) (string, error) {
 		return "", err
 	}
 	q.Tenancies = tenancies(cells)
-	if err := r.rig.gate.Zero(q); err != nil {
+	if err := r.rig.Gate.Zero(q); err != nil {
 		return "", refusal(err)
 	}
 	if q.Covered && r.spec.mode.Coverage == core.ZeroUncovered {

@@ -61,7 +61,7 @@ func (r *run) chooseFault(i softnic.TransferInfo) softnic.Fault {
 }
 
 func (r *run) disconnect(st *statement) (string, error) {
-	return "", r.rig.fabric.Disconnect(st.args[0].word)
+	return "", r.rig.Fabric.Disconnect(st.args[0].word)
 }
 
 func (r *run) fail(st *statement) (string, error) {
@@ -96,5 +96,5 @@ func (r *run) failCommand(c faultdev.Call) error {
 }
 
 func (r *run) kill(*statement) (string, error) {
-	return "", refusal(r.rig.dev.Kill(cuda.ErrECC, "injected"))
+	return "", refusal(r.rig.Sim.Kill(cuda.ErrECC, "injected"))
 }

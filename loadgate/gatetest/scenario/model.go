@@ -69,7 +69,7 @@ type stepBlock struct {
 func (st *step) chunk(m *sim.Memory, i int) error {
 	buf := make([]byte, blockBytes)
 	for _, b := range st.blocks {
-		for k, seg := range st.r.rig.table.Segments {
+		for k, seg := range st.r.rig.Table.Segments {
 			if err := m.Read(seg.Address(b.c.t.Block), buf[k*pageBytes:(k+1)*pageBytes]); err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func (st *step) chunk(m *sim.Memory, i int) error {
 func (st *step) write(m *sim.Memory, b *stepBlock, i uint64) error {
 	from := b.writes.Off + b.writes.Len*i/stepChunks
 	to := b.writes.Off + b.writes.Len*(i+1)/stepChunks
-	for _, d := range st.r.rig.descriptors(b.c.t.Block, kv.Range{Off: from, Len: to - from}) {
+	for _, d := range st.r.rig.Descriptors(b.c.t.Block, kv.Range{Off: from, Len: to - from}) {
 		p := make([]byte, d.Len)
 		for k := range p {
 			p[k] = byte(st.writer)

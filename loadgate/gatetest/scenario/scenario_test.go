@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/clock/vtime"
-	"github.com/kvgate/kvgate/internal/scenario"
 	"github.com/kvgate/kvgate/internal/testutil"
 	"github.com/kvgate/kvgate/loadgate/core"
+	"github.com/kvgate/kvgate/loadgate/gatetest/scenario"
 )
 
 func TestMain(m *testing.M) { os.Exit(testutil.Run(m)) }
@@ -150,10 +150,4 @@ func TestRandomScriptsBite(t *testing.T) {
 	}
 	require.Greater(t, corrupted, n/10)
 	t.Logf("%d of %d random scripts corrupt without a gate", corrupted, n)
-}
-
-func TestEveryVerbIsDescribed(t *testing.T) {
-	for _, line := range strings.Split(scenario.Verbs(), "\n") {
-		require.NotEqual(t, "\t", line, scenario.Verbs())
-	}
 }

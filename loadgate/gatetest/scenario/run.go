@@ -160,7 +160,7 @@ func Run(s *Script, o Options) (res *Result, err error) {
 	if len(r.trace) == at+1 {
 		r.trace = r.trace[:at] // nothing happened any more
 	}
-	return &Result{Mode: r.spec.mode, Trace: r.trace, Corrupted: r.corrupted, Counters: r.rig.gate.Counters()}, nil
+	return &Result{Mode: r.spec.mode, Trace: r.trace, Corrupted: r.corrupted, Counters: r.rig.Gate.Counters()}, nil
 }
 
 func (r *run) do(st *statement) error {
@@ -251,7 +251,7 @@ var errLimit = errors.New("not over yet")
 func (r *run) within(d time.Duration, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	w := r.rig.dev.World()
+	w := r.rig.Sim.World()
 	w.Enter(0)
 	e := w.After(time.Duration(float64(d)*w.Slow()), "scenario limit", func() { cancel(errLimit) })
 	w.Exit()
@@ -265,7 +265,7 @@ func (r *run) within(d time.Duration, fn func(context.Context) error) error {
 // quiet waits, in bounds, until nothing is under way, and closes the gate.
 func (r *run) quiet() error {
 	return r.within(limit, func(ctx context.Context) error {
-		err := r.rig.gate.Close(ctx)
+		err := r.rig.Gate.Close(ctx)
 		if errors.Is(err, core.ErrPoisoned) {
 			err = nil
 		}
@@ -275,14 +275,14 @@ func (r *run) quiet() error {
 
 // sweep lets everything come to its end and compares what the ledger knows.
 func (r *run) sweep() error {
-	if r.rig.reg.Err() != nil {
+	if r.rig.Events.Err() != nil {
 		return nil // nobody can read a dead device
 	}
 	if err := r.drain(); err != nil {
 		return err
 	}
 	// What failed transfers left on its way lands within the linger.
-	if err := r.rig.dev.World().Sleep(context.Background(), 2*softnic.DefaultLinger); err != nil {
+	if err := r.rig.Sim.World().Sleep(context.Background(), 2*softnic.DefaultLinger); err != nil {
 		return err
 	}
 	r.settle()
@@ -300,20 +300,20 @@ func (r *run) sweep() error {
 // drain waits until the device is idle.
 func (r *run) drain() error {
 	return r.within(limit, func(ctx context.Context) error {
-		if err := r.rig.gate.Flush(); err != nil {
+		if err := r.rig.Gate.Flush(); err != nil {
 			return err
 		}
-		if err := r.rig.dev.Sync(ctx); err != nil {
+		if err := r.rig.Sim.Sync(ctx); err != nil {
 			return err
 		}
-		_, err := r.rig.gate.Progress(0)
+		_, err := r.rig.Gate.Progress(0)
 		return err
 	})
 }
 
 // compare reads a block and holds it against the ledger.
 func (r *run) compare(c *cell, when string) (string, error) {
-	have, err := r.rig.read(c.t.Block)
+	have, err := r.rig.Read(c.t.Block)
 	if err != nil {
 		return "", err
 	}
