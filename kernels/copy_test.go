@@ -292,6 +292,38 @@ func TestConflictingCopiesAreRefused(t *testing.T) {
 	}
 }
 
+// Short lists and long ones are looked at in two ways, which agree with the plain one.
+func TestConflictsAgainstPlainTwin(t *testing.T) {
+	blocks := side{Base: 1, First: 1, Span: 60}
+	rows := side{Base: 2, Stride: 8, Span: 50}
+	plain := func(dst, src side, pairs []Pair) bool {
+		for i, p := range pairs {
+			for j, q := range pairs {
+				in := func(p Pair) bool {
+					return p.Dst >= kv.Block(dst.First) && p.Dst < kv.Block(dst.First+dst.Span) &&
+						p.Src >= kv.Block(src.First) && p.Src < kv.Block(src.First+src.Span) && (dst != src || p.Dst != p.Src)
+				}
+				if i != j && in(p) && in(q) && (p.Dst == q.Dst || dst == src && p.Dst == q.Src) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.Int32Range(-2, 70)
+		pairs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Pair {
+			return Pair{Dst: kv.Block(id.Draw(t, "dst")), Src: kv.Block(id.Draw(t, "src"))}
+		}), 0, 12).Draw(t, "pairs")
+		padded := append(slices.Repeat([]Pair{{-1, -1}}, fewPairs), pairs...)
+		for _, s := range [][2]side{{blocks, blocks}, {rows, blocks}, {blocks, rows}} {
+			want := plain(s[0], s[1], pairs)
+			require.Equal(t, want, conflict(s[0], s[1], pairs) != nil)
+			require.Equal(t, want, conflict(s[0], s[1], padded) != nil)
+		}
+	})
+}
+
 func TestRefusedCopiesAddNothing(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
 	var b cuda.Batch

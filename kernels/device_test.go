@@ -121,6 +121,9 @@ func TestManySegments(t *testing.T) {
 		r.run(t, func(b *cuda.Batch) error { return r.set.ZeroBlocks(b, r.stream, table, []kv.Block{1}) })
 		plainZero(&l, r.arena, mem, []kv.Block{1})
 		requireSame(t, mem, r.read(t, r.arena, r.size), fmt.Sprintf("%d segments", n))
+		r.run(t, func(b *cuda.Batch) error { return r.set.FillBlocks(b, r.stream, table, []kv.Block{2}, 0x01020304) })
+		plainFill(&l, r.arena, mem, []kv.Block{2}, 0x01020304)
+		requireSame(t, mem, r.read(t, r.arena, r.size), fmt.Sprintf("%d segments filled", n))
 	}
 }
 
@@ -153,9 +156,16 @@ func TestOffsetsBeyond32Bits(t *testing.T) {
 	}
 	places(func(_ int, _ kv.Block, a uint64) { require.NoError(t, r.dev.Write(cuda.DevicePtr(a), edge)) })
 	r.run(t, func(b *cuda.Batch) error { return r.set.ZeroBlocks(b, r.stream, table, []kv.Block{2}) })
+	const word = 0x11223344
+	r.run(t, func(b *cuda.Batch) error { return r.set.FillBlocks(b, r.stream, table, []kv.Block{1}, word) })
 	places(func(i int, b kv.Block, a uint64) {
 		want := slices.Clone(edge)
-		if b == 2 {
+		switch b {
+		case 1:
+			for k := range page {
+				want[k] = byte(uint32(word) >> (8 * (k % 4)))
+			}
+		case 2:
 			clear(want[:page])
 		}
 		requireSame(t, want, r.read(t, a, uint64(len(edge))), fmt.Sprintf("segment %d block %d", i, b))
@@ -181,6 +191,9 @@ func TestAMillionIDs(t *testing.T) {
 	})
 	plainZero(&l, r.arena, mem, ids)
 	requireSame(t, mem, r.read(t, r.arena, r.size), "arena")
+	r.run(t, func(b *cuda.Batch) error { return r.set.FillBlocksAt(b, r.stream, table, list, 0x01020304) })
+	plainFill(&l, r.arena, mem, ids, 0x01020304)
+	requireSame(t, mem, r.read(t, r.arena, r.size), "arena after a fill")
 }
 
 // The count of a list in memory is read when the kernel runs, and never taken
