@@ -158,6 +158,61 @@ func TestInstructionCounts(t *testing.T) {
 	require.Equal(t, string(want), out.String(), "counts changed: look at them, then run with -update")
 }
 
+// A copy of a block to itself touches nothing: it can not get in the way of another
+// that writes the block.
+func TestCopyToItselfTouchesNothing(t *testing.T) {
+	r := newCountRig(t)
+	set, err := Load(r.dev)
+	require.NoError(t, err)
+	table, err := set.NewTable(layout.Table{Blocks: 4, Segments: []layout.Segment{{Base: r.arena, Stride: 16000, Page: 16000}}})
+	require.NoError(t, err)
+	c := r.count(t, func(b *cuda.Batch) error { return set.CopyBlocks(b, r.stream, table, []Pair{{3, 3}, {1, 1}}) })
+	require.Zero(t, c.Stores)
+	c = r.count(t, func(b *cuda.Batch) error { return set.CopyBlocks(b, r.stream, table, []Pair{{3, 3}, {1, 2}}) })
+	require.EqualValues(t, 16000/32, c.StoreSectors)
+	require.NoError(t, table.Close())
+	require.NoError(t, set.Close())
+}
+
+// Items of a section are dealt from where those of the one before it ended: eight
+// sections of an eighth of the warps each take little longer than one of them.
+func TestSectionsShareTheWarps(t *testing.T) {
+	r := newCountRig(t)
+	set, err := Load(r.dev)
+	require.NoError(t, err)
+	set, err = set.WithShape(Shape{SMs: 1}) // eight thread blocks: 64 warps
+	require.NoError(t, err)
+	var tables []*Table
+	for i := range uint64(maxSections) {
+		table, err := set.NewTable(layout.Table{Pool: kv.PoolID(i), Blocks: 1, RealNull: true,
+			Segments: []layout.Segment{{Base: r.arena + i*(64<<10), Page: 64 << 10}}}) // eight tiles
+		require.NoError(t, err)
+		tables = append(tables, table)
+	}
+	longest := func(n int) uint64 {
+		var p Preparation
+		for _, table := range tables[:n] {
+			require.NoError(t, p.Zero(table, []kv.Block{0}))
+		}
+		// As large a grid for one section as for eight.
+		c := r.count(t, func(b *cuda.Batch) error {
+			text := make([]byte, StepBytes(n))
+			if _, err := p.Encode(0, text); err != nil {
+				return err
+			}
+			return set.PrepareStepAt(b, r.stream, r.upload(t, text), 8*maxSections)
+		})
+		return c.Longest
+	}
+	one, eight := longest(1), longest(maxSections)
+	overhead := eight - one // of looking at seven sections without an item in them
+	require.Less(t, overhead, 7*(one/2), "a warp does the items of more than one section: %d and %d instructions", one, eight)
+	for _, table := range tables {
+		require.NoError(t, table.Close())
+	}
+	require.NoError(t, set.Close())
+}
+
 func (s Store) String() string { return string(s) }
 
 // The same of the device's own instructions: what ptxas made of the PTX, which

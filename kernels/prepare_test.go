@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -296,6 +297,33 @@ func TestStepsLongerThanALaunch(t *testing.T) {
 	for _, table := range tables {
 		require.NoError(t, table.Close())
 	}
+}
+
+// Garbage in the pairs of a step in memory, and too many sections, damage nobody's
+// memory: ids that are none are skipped, as in every kernel.
+func TestGarbageInAStep(t *testing.T) {
+	r := newStepRig(t, 16<<10)
+	r.setUp(t, 9, [4]uint64{100, 100, 100, 100}, 128)
+	var p Preparation
+	require.NoError(t, p.Copy(r.tables[0], []Pair{{1, 2}}))
+	require.NoError(t, p.Zero(r.tables[2], []kv.Block{0}))
+	text := make([]byte, StepBytes(2))
+	_, err := p.Encode(0, text)
+	require.NoError(t, err)
+	for _, bad := range []Pair{{1, 9}, {1, -1}, {1, 0}, {1, math.MaxInt32}, {9, 1}, {-1, 1}, {0, 1}, {math.MinInt32, 1}} {
+		garbage := slices.Clone(text)
+		copy(garbage[StepBytes(0):], pairBytes([]Pair{bad, {Dst: -5}}))
+		garbage[0], garbage[3] = 2, 0
+		at := r.upload(t, garbage)
+		r.run(t, func(b *cuda.Batch) error { return r.set.PrepareStepAt(b, r.stream, at, 10) })
+		requireSame(t, r.mem, r.read(t, r.arena, r.size), fmt.Sprint(bad))
+		garbage[3] = 0xff
+		require.NoError(t, r.dev.Write(at, garbage))
+		r.run(t, func(b *cuda.Batch) error { return r.set.PrepareStepAt(b, r.stream, at, 10) })
+		requireSame(t, r.mem, r.read(t, r.arena, r.size), fmt.Sprint(bad))
+		r.free(t, at)
+	}
+	r.closeTables(t)
 }
 
 // A step in memory of a million blocks and copies, and one of a table of 100,000
