@@ -46,6 +46,35 @@ func (e *NotReadyError) Unwrap() []error {
 	return errs
 }
 
+// NewStep declares a step of requests, as soon as the scheduler has chosen them:
+// see [Step]. Where some of them can't be used now, it is a *[NotReadyError] that
+// names all of these, and nothing is planned. The tokens are planned until the
+// step is settled ([Request.Settle]) or abandoned.
+//
+// What new blocks need (zeroing, resets) and the block tables of the requests are
+// written when the step is launched, ahead of its work. It costs O(requests).
+func (g *Gate) NewStep(uses []Use) (Step, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.upper("new step"); err != nil {
+		return Step{}, err
+	}
+	holders, err := g.gather(uses)
+	if err != nil {
+		return Step{}, err
+	}
+	s, err := g.openStep(holders, nil)
+	if err != nil {
+		return Step{}, err
+	}
+	o := &g.steps[s.plan.Slot()]
+	for _, u := range uses {
+		o.uses = append(o.uses, stepUse{u.Request.slot, u.Request.gen, u.Tokens})
+	}
+	g.owned.requests.note(uint64(s.plan), uses)
+	return s, nil
+}
+
 // stepUse is a use of an open step.
 type stepUse struct {
 	slot   int32
@@ -106,7 +135,8 @@ func (q *requests) note(step uint64, uses []Use) {
 
 // stepOver books a step that is not open any more: it is in its streams, or it was
 // abandoned, and what it planned is taken back.
-func (g *Gate) stepOver(step uint64, uses []stepUse, launched bool) {
+func (g *Gate) stepOver(p core.Plan, uses []stepUse, launched bool) {
+	step := uint64(p)
 	for _, u := range uses {
 		s := &g.owned.requests.all[u.slot]
 		if p := s.find(step, false); p != nil && launched {

@@ -30,7 +30,7 @@ func hybrid(t testing.TB, o layout.Options) *layout.Plan {
 	require.NoError(t, err)
 	require.Len(t, p.Groups, 3)
 	for _, g := range p.Groups[:2] {
-		require.Equal(t, 16, g.BlockTokens)
+		require.Equal(t, max(16, o.BlockTokens), g.BlockTokens)
 	}
 	return p
 }

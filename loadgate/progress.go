@@ -136,6 +136,7 @@ func (g *Gate) act() {
 func (g *Gate) tellDone(t *ticket, err error) {
 	t.err = err
 	t.over.Store(true)
+	g.loadOver(t.id, err)
 	g.woke = true
 	if g.listener.Done != nil {
 		g.note(notice{kind: noticeDone, transfer: g.info(t, err)})

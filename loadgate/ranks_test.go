@@ -23,7 +23,6 @@ type rankDriver struct {
 	kept     map[int]loadgate.Kept
 	counts   map[int]*[3]int // reserved, planned, settled
 	steps    map[int][]int   // tokens of the steps that are not settled
-	number   uint64
 }
 
 // do makes the call with a number and returns all that came of it, in words.
@@ -50,10 +49,9 @@ func (d *rankDriver) do(op [4]int) string {
 	case 2:
 		if c != nil {
 			if n := op[2]; c[1]+n <= c[0] && n > 0 {
-				d.number++
-				over, err := d.gate.PlanForTest(d.number, loadgate.Use{Request: q, Tokens: n})
+				s, err := d.gate.NewStep([]loadgate.Use{{Request: q, Tokens: n}})
 				require.NoError(d.t, err)
-				over(true)
+				launch(d.t, s)
 				c[1] += n
 				d.steps[op[1]] = append(d.steps[op[1]], n)
 			}

@@ -46,6 +46,8 @@ type requests struct {
 	kept []kept
 
 	freeKept []int32
+	loads    []loadOf // by slot of the transfer
+	buffers  []*transferBuffer
 
 	stamp uint32
 
@@ -212,14 +214,7 @@ func (r Request) AppendBlocks(dst []kv.Block, group int) ([]kv.Block, error) {
 	if err := g.owned.requests.checkGroup("append blocks", group); err != nil {
 		return dst, err
 	}
-	l := &s.groups[group]
-	for range l.first {
-		dst = append(dst, kv.Pad)
-	}
-	for i := range l.blocks.Len() {
-		dst = append(dst, l.blocks.At(i).Block)
-	}
-	return dst, nil
+	return s.groups[group].appendTo(dst), nil
 }
 
 func (q *requests) checkGroup(op string, group int) error {

@@ -56,11 +56,17 @@ func tokens(t testing.TB, q loadgate.Request) [3]int {
 	return [3]int{c.Reserved, c.Planned, c.Settled}
 }
 
-// step plans a step and takes it as launched.
-func (r *openRig) step(number uint64, uses ...loadgate.Use) {
-	over, err := r.gate.PlanForTest(number, uses...)
+// step launches a step that does nothing.
+func (r *openRig) step(uses ...loadgate.Use) {
+	s, err := r.gate.NewStep(uses)
 	require.NoError(r.t, err)
-	over(true)
+	_, err = s.Launch(nil)
+	require.NoError(r.t, err)
+}
+
+func launch(t testing.TB, s loadgate.Step) {
+	_, err := s.Launch(nil)
+	require.NoError(t, err)
 }
 
 func TestGrowTakesAllOrNothing(t *testing.T) {
@@ -126,8 +132,8 @@ func TestWindowsAreTrimmedOnSettledTokensOnly(t *testing.T) {
 	r := newOpenRig(t, hybrid(t, layout.Options{}), 40, nil)
 	q := r.request()
 	require.NoError(t, q.Grow(80))
-	r.step(1, loadgate.Use{Request: q, Tokens: 40})
-	r.step(2, loadgate.Use{Request: q, Tokens: 40})
+	r.step(loadgate.Use{Request: q, Tokens: 40})
+	r.step(loadgate.Use{Request: q, Tokens: 40})
 	require.Equal(t, [3]int{80, 80, 0}, tokens(t, q))
 	require.Equal(t, [][2]int{{0, 5}, {0, 5}, {0, 1}}, places(t, q), "planned tokens trim nothing")
 	require.NoError(t, q.Settle(40))
@@ -146,11 +152,11 @@ func TestRejectedTokensGiveTheirRoomBack(t *testing.T) {
 	r := newOpenRig(t, hybrid(t, layout.Options{}), 40, nil)
 	q := r.request()
 	require.NoError(t, q.Grow(16))
-	r.step(1, loadgate.Use{Request: q, Tokens: 16})
+	r.step(loadgate.Use{Request: q, Tokens: 16})
 	require.NoError(t, q.Settle(16))
 	require.NoError(t, q.GrowTo(loadgate.Room{Tokens: 17, Lookahead: 20}))
 	require.Equal(t, [][2]int{{0, 3}, {0, 3}, {0, 1}}, places(t, q))
-	r.step(2, loadgate.Use{Request: q, Tokens: 21})
+	r.step(loadgate.Use{Request: q, Tokens: 21})
 	require.Equal(t, [3]int{37, 37, 16}, tokens(t, q))
 	for _, bad := range []int{-1, 22} {
 		require.ErrorIs(t, q.Settle(bad), loadgate.ErrInvalid)
@@ -167,21 +173,21 @@ func TestSettleWithMoreStepsPlanned(t *testing.T) {
 	r := newOpenRig(t, hybrid(t, layout.Options{}), 40, nil)
 	q := r.request()
 	require.NoError(t, q.Grow(40))
-	first, err := r.gate.PlanForTest(1, loadgate.Use{Request: q, Tokens: 10})
+	first, err := r.gate.NewStep([]loadgate.Use{loadgate.Use{Request: q, Tokens: 10}})
 	require.NoError(t, err)
-	second, err := r.gate.PlanForTest(2, loadgate.Use{Request: q, Tokens: 10})
+	second, err := r.gate.NewStep([]loadgate.Use{loadgate.Use{Request: q, Tokens: 10}})
 	require.NoError(t, err)
-	third, err := r.gate.PlanForTest(3, loadgate.Use{Request: q, Tokens: 10})
+	third, err := r.gate.NewStep([]loadgate.Use{loadgate.Use{Request: q, Tokens: 10}})
 	require.NoError(t, err)
 	err = q.Settle(10)
 	require.ErrorIs(t, err, loadgate.ErrState)
 	require.ErrorContains(t, err, "its oldest step was not launched")
-	first(true)
-	second(false)
+	launch(t, first)
+	require.NoError(t, second.Abandon())
 	require.Equal(t, [3]int{40, 20, 0}, tokens(t, q))
 	require.NoError(t, q.Settle(4))
 	require.Equal(t, [3]int{34, 14, 4}, tokens(t, q))
-	third(true)
+	launch(t, third)
 	require.NoError(t, q.Settle(10))
 	require.Equal(t, [3]int{34, 14, 14}, tokens(t, q))
 	require.NoError(t, q.Close())
@@ -194,8 +200,8 @@ func TestNewStepNamesAllThatAreNotReady(t *testing.T) {
 		require.NoError(t, q.Grow(8))
 	}
 	require.NoError(t, c.Close())
-	_, err := r.gate.PlanForTest(1, loadgate.Use{Request: a, Tokens: 9}, loadgate.Use{Request: b, Tokens: 8}, loadgate.Use{Request: b},
-		loadgate.Use{Request: c}, loadgate.Use{Request: d, Tokens: -1}, loadgate.Use{})
+	_, err := r.gate.NewStep([]loadgate.Use{{Request: a, Tokens: 9}, {Request: b, Tokens: 8}, {Request: b},
+		{Request: c}, {Request: d, Tokens: -1}, {}})
 	var not *loadgate.NotReadyError
 	require.ErrorAs(t, err, &not)
 	require.Len(t, not.Requests, 5)
@@ -227,7 +233,7 @@ func TestKeepAndAdopt(t *testing.T) {
 	r := newOpenRig(t, hybrid(t, layout.Options{StateMode: layout.StateAlign}), 60, nil)
 	q := r.request()
 	require.NoError(t, q.Grow(80))
-	r.step(1, loadgate.Use{Request: q, Tokens: 64})
+	r.step(loadgate.Use{Request: q, Tokens: 64})
 	_, err := q.Keep(64)
 	require.ErrorIs(t, err, loadgate.ErrInvalid, "not settled")
 	require.NoError(t, q.Settle(64))
@@ -247,7 +253,7 @@ func TestKeepAndAdopt(t *testing.T) {
 	require.NoError(t, err)
 	before := lists(t, q, 3)
 
-	r.step(2, loadgate.Use{Request: q, Tokens: 1})
+	r.step(loadgate.Use{Request: q, Tokens: 1})
 	require.NoError(t, q.Settle(1))
 	refused(64, 2, loadgate.ErrNoState)
 	require.NoError(t, q.Close())
@@ -291,12 +297,12 @@ func TestKeepRefusesWhereNoStateIs(t *testing.T) {
 	r := newOpenRig(t, hybrid(t, layout.Options{StateMode: layout.StateAlign}), 60, nil)
 	q := r.request()
 	require.NoError(t, q.Grow(80))
-	r.step(1, loadgate.Use{Request: q, Tokens: 20})
+	r.step(loadgate.Use{Request: q, Tokens: 20})
 	require.NoError(t, q.Settle(20))
 	_, err := q.Keep(16)
 	require.ErrorIs(t, err, loadgate.ErrNoState)
 	require.ErrorContains(t, err, "keep 16 tokens: group 2 (recurrent 2), blocks of 16: no row holds the state there")
-	r.step(2, loadgate.Use{Request: q, Tokens: 13})
+	r.step(loadgate.Use{Request: q, Tokens: 13})
 	require.NoError(t, q.Settle(12))
 	_, err = q.Keep(32)
 	require.ErrorIs(t, err, loadgate.ErrNoState, "the last of 13 was rejected")
@@ -304,7 +310,7 @@ func TestKeepRefusesWhereNoStateIs(t *testing.T) {
 	r = newOpenRig(t, hybrid(t, layout.Options{}), 60, nil)
 	q = r.request()
 	require.NoError(t, q.Grow(16))
-	r.step(1, loadgate.Use{Request: q, Tokens: 16})
+	r.step(loadgate.Use{Request: q, Tokens: 16})
 	require.NoError(t, q.Settle(16))
 	_, err = q.Keep(16)
 	require.ErrorIs(t, err, loadgate.ErrNoState)
@@ -315,9 +321,9 @@ func TestRequestsAllocateNothing(t *testing.T) {
 	r := newOpenRig(t, hybrid(t, layout.Options{}), 400, nil)
 	q := r.request()
 	require.NoError(t, q.Grow(512))
-	r.step(1, loadgate.Use{Request: q, Tokens: 512})
+	r.step(loadgate.Use{Request: q, Tokens: 512})
 	require.NoError(t, q.Settle(512))
-	n := 512
+	n, uses := 512, make([]loadgate.Use, 1)
 	round := func() {
 		if n++; n == 1500 {
 			_ = q.Close()
@@ -327,10 +333,20 @@ func TestRequestsAllocateNothing(t *testing.T) {
 		if q.Grow(n) != nil {
 			panic("full")
 		}
-		_, _ = q.Tokens()
+		uses[0] = loadgate.Use{Request: q, Tokens: 1}
+		s, err := r.gate.NewStep(uses)
+		if err == nil {
+			_, err = s.Launch(nil)
+		}
+		if err == nil {
+			err = q.Settle(1)
+		}
+		if err != nil {
+			panic(err)
+		}
 	}
-	for range 4000 {
+	for range 3000 {
 		round()
 	}
-	require.Zero(t, testing.AllocsPerRun(2000, round))
+	require.Zero(t, testing.AllocsPerRun(1000, round))
 }

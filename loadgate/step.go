@@ -30,6 +30,13 @@ type openStep struct {
 	plan    core.Plan
 	since   time.Duration
 	streams []*stream.Stream // while it is begun
+	uses    []stepUse        // of [Gate.NewStep]
+	wrote   bool             // block tables
+}
+
+// closed returns the slot of a step that is over, with its memory.
+func (o *openStep) closed() openStep {
+	return openStep{streams: o.streams[:0], uses: o.uses[:0]}
 }
 
 // StepInfo describes an open step.
@@ -46,6 +53,10 @@ func (s Step) String() string { return s.plan.String() }
 func (g *Gate) Plan(holders []Holder, extra ...Access) (Step, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.openStep(holders, extra)
+}
+
+func (g *Gate) openStep(holders []Holder, extra []Access) (Step, error) {
 	p, err := g.core.Plan(holders, extra)
 	if err != nil {
 		return Step{}, err
@@ -94,7 +105,12 @@ func (g *Gate) abandonStep(p core.Plan) error {
 	if err := g.core.GiveUp(p); err != nil {
 		return err
 	}
-	g.steps[p.Slot()] = openStep{streams: g.steps[p.Slot()].streams[:0]}
+	o := &g.steps[p.Slot()]
+	if o.wrote {
+		g.tablesFailed(o.uses)
+	}
+	g.stepOver(p, o.uses, false)
+	*o = o.closed()
 	g.act()
 	return nil
 }
@@ -189,6 +205,7 @@ func (g *Gate) launch(p core.Plan, c *Commands, streams []*stream.Stream) (event
 		if !errors.As(err, &se) || se.Index <= first && first < last {
 			return event.Fence{}, g.refuse(p, err)
 		}
+		g.tablesFailed(g.steps[p.Slot()].uses)
 		// Some of it runs, and its marks are not all recorded: later ones cover them.
 		for _, s := range streams {
 			g.unmarked(s)
@@ -201,7 +218,10 @@ func (g *Gate) launch(p core.Plan, c *Commands, streams []*stream.Stream) (event
 // submitted closes a step whose marks are g.points.
 func (g *Gate) submitted(p core.Plan) {
 	g.must(g.core.Submitted(p, g.points...))
-	g.steps[p.Slot()] = openStep{streams: g.steps[p.Slot()].streams[:0]}
+	o := &g.steps[p.Slot()]
+	g.tablesRead(o.uses, g.points)
+	g.stepOver(p, o.uses, true)
+	*o = o.closed()
 	g.act()
 }
 
@@ -239,6 +259,7 @@ func (s Step) Begin(streams ...*stream.Stream) error {
 	}
 	o := &g.steps[s.plan.Slot()]
 	o.streams = append(o.streams[:0], streams...)
+	g.tablesBegun(o.uses)
 	return nil
 }
 
@@ -328,6 +349,9 @@ func (g *Gate) begin(p core.Plan, streams []*stream.Stream) error {
 	}
 	if err == nil && len(before) > 0 {
 		err = g.allLaunched(before)
+	}
+	if o := &g.steps[p.Slot()]; err == nil && len(o.uses) > 0 {
+		o.wrote, err = g.addTables(b, o.uses, streams)
 	}
 	if err != nil {
 		g.abandon()

@@ -167,18 +167,20 @@ func (t *tables) forget(slot int32) {
 // addTables adds what changed in the rows of a step's requests to the batch. The
 // step's streams wait for the last steps that named them, if those ran on other
 // streams: rows are not written before these have read them, nor read before they
-// were written.
-func (g *Gate) addTables(b *stream.Batch, uses []stepUse, streams []*stream.Stream) error {
+// were written. It says whether it may have noted writes.
+func (g *Gate) addTables(b *stream.Batch, uses []stepUse, streams []*stream.Stream) (wrote bool, err error) {
 	if g.owned == nil || g.owned.tables.buffer == nil {
-		return nil
+		return false, nil
 	}
 	t := &g.owned.tables
 	t.runs, t.waits = t.runs[:0], t.waits[:0]
 	for _, u := range uses {
-		row := &t.rows[u.slot]
-		if row.begun {
-			return fmt.Errorf("loadgate: %v: %w", Request{g, u.slot, u.gen}, core.ErrInUse)
+		if t.rows[u.slot].begun {
+			return false, fmt.Errorf("loadgate: %v: %w", Request{g, u.slot, u.gen}, core.ErrInUse)
 		}
+	}
+	for _, u := range uses {
+		row := &t.rows[u.slot]
 		for _, p := range row.last {
 			if len(streams) == 1 && p.Timeline == streams[0].ID() || slices.Contains(t.waits, p) {
 				continue
@@ -192,30 +194,30 @@ func (g *Gate) addTables(b *stream.Batch, uses []stepUse, streams []*stream.Stre
 	for _, p := range t.waits {
 		f, err := g.reg.Fence(p)
 		if err != nil {
-			return err
+			return true, err
 		}
 		for _, s := range streams {
 			if err := b.Wait(s, f); err != nil {
-				return err
+				return true, err
 			}
 		}
 	}
 	if len(t.runs) == 0 {
-		return nil
+		return false, nil
 	}
 	if err := g.set.WriteWords(b.Raw(), streams[0].Handle(), t.base, t.words, t.runs); err != nil {
-		return err
+		return true, err
 	}
 	if len(streams) == 1 {
-		return nil
+		return true, nil
 	}
 	f := b.Record(streams[0])
 	for _, s := range streams[1:] {
 		if err := b.Wait(s, f); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // render collects the runs of words by which a row comes to hold a list, and

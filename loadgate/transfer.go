@@ -229,6 +229,11 @@ func (g *Gate) Store(h Holder, t nixl.Transfer) (Transfer, error) {
 func (g *Gate) transfer(kind core.Kind, h Holder, tr nixl.Transfer) (Transfer, error) {
 	g.mu.Lock()
 	defer g.unlock()
+	return g.handIn(kind, h, tr)
+}
+
+// handIn hands in a transfer, with the gate locked.
+func (g *Gate) handIn(kind core.Kind, h Holder, tr nixl.Transfer) (Transfer, error) {
 	if g.agent == nil {
 		return Transfer{}, fmt.Errorf("loadgate: %v: the gate has no agent: %w", kind, core.ErrInvalid)
 	}
