@@ -185,6 +185,15 @@ func ArenaPool(name string, a *layout.Arena) PoolOptions {
 	return p
 }
 
+// Arena returns where the blocks of a gate that [Open] made lie, for the engine's
+// kernels; nil for one that [New] made.
+func (g *Gate) Arena() *layout.Arena {
+	if g.owned == nil {
+		return nil
+	}
+	return g.owned.arena
+}
+
 // Compute returns the stream of the steps that name none.
 func (g *Gate) Compute() *stream.Stream { return g.compute }
 

@@ -16,7 +16,7 @@ import (
 func (r *openRig) other(name string, plan *layout.Plan) *loadgate.Gate {
 	agent, err := r.fabric.NewAgent(name, r.dev.NIC())
 	require.NoError(r.t, err)
-	g, err := loadgate.Open(r.dev, loadgate.Options{Plan: plan, Memory: plan.Size(20), Agent: agent})
+	g, err := loadgate.Open(r.dev, loadgate.Options{Plan: plan, Memory: plan.Size(100), Agent: agent})
 	require.NoError(r.t, err)
 	r.others = append(r.others, g)
 	return g

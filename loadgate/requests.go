@@ -46,6 +46,7 @@ type requests struct {
 	kept []kept
 
 	freeKept []int32
+	byHolder []int32  // slots, by slot of the holder
 	loads    []loadOf // by slot of the transfer
 	buffers  []*transferBuffer
 
@@ -159,7 +160,23 @@ func (g *Gate) NewRequest() (Request, error) {
 	}
 	r := &q.all[i]
 	*r = request{gen: r.gen + 1, open: true, holder: h, state: -1, pending: r.pending, groups: r.groups}
+	for h.Slot() >= len(q.byHolder) {
+		q.byHolder = append(q.byHolder, -1)
+	}
+	q.byHolder[h.Slot()] = i
 	return Request{g, i, r.gen}, nil
+}
+
+// requestOf returns the request that a holder is of, or the zero Request.
+func (g *Gate) requestOf(h Holder) Request {
+	if g.owned == nil || h.Slot() >= len(g.owned.requests.byHolder) {
+		return Request{}
+	}
+	q := &g.owned.requests
+	if i := q.byHolder[h.Slot()]; i >= 0 && q.all[i].open && q.all[i].holder == h {
+		return Request{g, i, q.all[i].gen}
+	}
+	return Request{}
 }
 
 // request returns the slot of a request, with the gate locked; see [Request.enter].

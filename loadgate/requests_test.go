@@ -1,10 +1,12 @@
 package loadgate_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kvgate/kvgate/internal/noopdev"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/memory/kv"
 	"github.com/kvgate/kvgate/memory/layout"
@@ -318,28 +320,38 @@ func TestKeepRefusesWhereNoStateIs(t *testing.T) {
 
 // Nothing is allocated once slots and lists have grown.
 func TestRequestsAllocateNothing(t *testing.T) {
-	r := newOpenRig(t, hybrid(t, layout.Options{}), 400, nil)
-	q := r.request()
+	plan := hybrid(t, layout.Options{})
+	g, err := loadgate.Open(noopdev.New(noopdev.Options{}), loadgate.Options{Plan: plan, Memory: plan.Size(400),
+		Tables: loadgate.TableOptions{Requests: 1, Tokens: 2000}})
+	require.NoError(t, err)
+	defer g.Close(context.Background())
+	q, err := g.NewRequest()
+	require.NoError(t, err)
 	require.NoError(t, q.Grow(512))
-	r.step(loadgate.Use{Request: q, Tokens: 512})
+	s, err := g.NewStep([]loadgate.Use{{Request: q, Tokens: 512}})
+	require.NoError(t, err)
+	launch(t, s)
 	require.NoError(t, q.Settle(512))
 	n, uses := 512, make([]loadgate.Use, 1)
 	round := func() {
 		if n++; n == 1500 {
 			_ = q.Close()
-			q, _ = r.gate.NewRequest()
+			q, _ = g.NewRequest()
 			n = 1
 		}
 		if q.Grow(n) != nil {
 			panic("full")
 		}
 		uses[0] = loadgate.Use{Request: q, Tokens: 1}
-		s, err := r.gate.NewStep(uses)
+		s, err := g.NewStep(uses)
 		if err == nil {
 			_, err = s.Launch(nil)
 		}
 		if err == nil {
 			err = q.Settle(1)
+		}
+		if err == nil {
+			_, err = g.Progress(0)
 		}
 		if err != nil {
 			panic(err)

@@ -59,7 +59,9 @@ type Ended struct {
 	// block into which the load did not arrive.
 	Holder Holder
 	Shared bool
-	Err    error // nil: it succeeded
+	// Request is the request that Holder is of, where it is one's.
+	Request Request
+	Err     error // nil: it succeeded
 }
 
 func (e Ended) String() string {
@@ -80,6 +82,7 @@ func (g *Gate) Ended(dst []Ended) []Ended {
 	for i := range g.news {
 		e := &g.news[i]
 		if g.core.Held(e.Holder) {
+			e.Request = g.requestOf(e.Holder)
 			dst = append(dst, *e)
 		}
 		if t := g.find(e.Transfer); t != nil && !e.Shared {
@@ -304,16 +307,20 @@ func (g *Gate) peer(p nixl.Peer) core.Peer {
 func (g *Gate) locate(kind core.Kind, spec *nixl.Spec) error {
 	g.pieces = g.pieces[:0]
 	for i := range spec.Local {
-		d := &spec.Local[i]
-		p, err := g.findBytes(d)
-		if err != nil {
-			return fmt.Errorf("loadgate: %v: local descriptor %d (%v): %w", kind, i, d, err)
+		d := spec.Local[i]
+		for first := true; first || d.Len > 0; first = false { // it may go over blocks that follow each other
+			p, n, err := g.findBytes(&d)
+			if err != nil {
+				return fmt.Errorf("loadgate: %v: local descriptor %d (%v): %w", kind, i, &spec.Local[i], err)
+			}
+			d.Addr += n
+			d.Len -= n
+			// Pages of a block are usually listed one after the other.
+			if n := len(g.pieces); n > 0 && g.join(&g.pieces[n-1], &p) {
+				continue
+			}
+			g.pieces = append(g.pieces, p)
 		}
-		// Pages of a block are usually listed one after the other.
-		if n := len(g.pieces); n > 0 && g.join(&g.pieces[n-1], &p) {
-			continue
-		}
-		g.pieces = append(g.pieces, p)
 	}
 	// Descriptors in another order: layers outermost, or at random.
 	if len(g.pieces) > 1 {
@@ -361,10 +368,12 @@ func (g *Gate) join(a, b *core.Piece) bool {
 	return true
 }
 
-func (g *Gate) findBytes(d *nixl.Descriptor) (core.Piece, error) {
+// findBytes returns the block that the first bytes of a descriptor belong to, and
+// how many of them do.
+func (g *Gate) findBytes(d *nixl.Descriptor) (core.Piece, uint64, error) {
 	var first error
 	for i := range g.pools {
-		b, bytes, err := g.pools[i].where.Locate(d.Addr, d.Len)
+		b, bytes, n, err := g.pools[i].where.Prefix(d.Addr, d.Len)
 		if err != nil {
 			if first == nil {
 				first = err
@@ -372,9 +381,9 @@ func (g *Gate) findBytes(d *nixl.Descriptor) (core.Piece, error) {
 			continue
 		}
 		return core.Piece{Pool: kv.PoolID(i), Bytes: bytes,
-			Tenancy: kv.Tenancy{Block: b, Generation: g.core.Generation(kv.PoolID(i), b)}}, nil
+			Tenancy: kv.Tenancy{Block: b, Generation: g.core.Generation(kv.PoolID(i), b)}}, n, nil
 	}
-	return core.Piece{}, first
+	return core.Piece{}, 0, first
 }
 
 // Cancel ends a transfer for its owner. When it reports that it withdrew it,

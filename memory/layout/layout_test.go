@@ -194,8 +194,30 @@ func TestAgainstPlainTwin(t *testing.T) {
 				// Bytes of one block that are not one run of its bytes.
 				require.ErrorIs(t, err, ErrNotInBlock)
 			}
+			checkPrefix(t, m, address, n)
 		}
 	})
+}
+
+// checkPrefix holds Prefix against Locate: it finds as many bytes as that does,
+// and no more.
+func checkPrefix(t *rapid.T, m *Map, address, n uint64) {
+	block, r, found, err := m.Prefix(address, n)
+	if err != nil {
+		require.ErrorIs(t, err, ErrNotInBlock)
+		_, _, err = m.Locate(address, 1)
+		require.ErrorIs(t, err, ErrNotInBlock)
+		return
+	}
+	require.True(t, 0 < found && found <= n)
+	b, at, err := m.Locate(address, found)
+	require.NoError(t, err)
+	require.Equal(t, block, b)
+	require.Equal(t, r, at)
+	if found < n {
+		_, _, err := m.Locate(address, found+1)
+		require.ErrorIs(t, err, ErrNotInBlock)
+	}
 }
 
 // plainLocate says where the first byte is, whether the bytes are one run of

@@ -175,9 +175,20 @@ func (z *zone) check(t *Table) error {
 // The error wraps [ErrNotInBlock]. A call costs two binary searches and
 // allocates nothing unless it fails.
 func (m *Map) Locate(address, n uint64) (kv.Block, kv.Range, error) {
-	z := m.zone(address)
-	if z == nil || n == 0 || n > z.end-address {
+	b, r, found, err := m.Prefix(address, n)
+	if err != nil || found < n {
 		return kv.Pad, kv.Range{}, m.notFound(address, n)
+	}
+	return b, r, nil
+}
+
+// Prefix is [Map.Locate] for bytes that may go on into other blocks: found says
+// how many of them, from the first, belong to the block. The error says that the
+// first byte is not one of a block.
+func (m *Map) Prefix(address, n uint64) (b kv.Block, r kv.Range, found uint64, err error) {
+	z := m.zone(address)
+	if z == nil || n == 0 {
+		return kv.Pad, kv.Range{}, 0, m.notFound(address, n)
 	}
 	block, at := kv.Block(0), address
 	if z.stride > 0 {
@@ -188,32 +199,31 @@ func (m *Map) Locate(address, n uint64) (kv.Block, kv.Range, error) {
 	}
 	i := sort.Search(len(z.pages), func(i int) bool { return z.pages[i].start > at }) - 1
 	if i < 0 || at >= z.pages[i].end {
-		return kv.Pad, kv.Range{}, m.notFound(address, n)
+		return kv.Pad, kv.Range{}, 0, m.notFound(address, n)
 	}
 	p := z.pages[i]
 	if z.stride == 0 {
 		block = p.block
 	}
 	if z.overlap {
-		if n > p.end-at {
-			return kv.Pad, kv.Range{}, m.notFound(address, n)
-		}
-		return block, kv.WholeBlock, nil
+		return block, kv.WholeBlock, min(n, p.end-at), nil
 	}
-	r := kv.Range{Off: p.offset + (at - p.start), Len: n}
-	for n > p.end-at {
-		n -= p.end - at
+	r = kv.Range{Off: p.offset + (at - p.start), Len: min(n, p.end-at)}
+	for left := n - r.Len; left > 0; {
 		i++
 		if i == len(z.pages) {
-			return kv.Pad, kv.Range{}, m.notFound(address, r.Len)
+			break
 		}
 		next := z.pages[i]
 		if next.start != p.end || next.segment != p.segment+1 || next.block != p.block {
-			return kv.Pad, kv.Range{}, m.notFound(address, r.Len)
+			break
 		}
-		p, at = next, next.start
+		p = next
+		k := min(left, p.end-p.start)
+		r.Len += k
+		left -= k
 	}
-	return block, r, nil
+	return block, r, r.Len, nil
 }
 
 // zone returns the zone that holds an address, or nil.
