@@ -26,6 +26,9 @@ type Options struct {
 	Memory uint64
 	// Arena stands for both where the engine has allocated the memory itself.
 	Arena *layout.Arena
+	// HostMemory says that the agent takes the device's memory for host memory
+	// (nixl.DRAM): that of a simulated device with a real transport.
+	HostMemory bool
 	// Tables are the block tables that the gate keeps in device memory.
 	Tables TableOptions
 	// Tuning is how the kernels are launched on this device, as bench/tune finds it;
@@ -143,8 +146,8 @@ func New(reg *event.Registry, set *kernels.Set, o Options) (*Gate, error) {
 	if reg == nil || set == nil {
 		return nil, fmt.Errorf("loadgate: a gate needs a registry and kernels: %w", core.ErrInvalid)
 	}
-	if o.Plan != nil || o.Arena != nil || o.Memory != 0 || o.Tables != (TableOptions{}) || o.Tuning != nil {
-		return nil, fmt.Errorf("loadgate: new: Plan, Memory, Arena, Tables and Tuning are for Open: %w", core.ErrInvalid)
+	if o.Plan != nil || o.Arena != nil || o.Memory != 0 || o.HostMemory || o.Tables != (TableOptions{}) || o.Tuning != nil {
+		return nil, fmt.Errorf("loadgate: new: Plan, Memory, Arena, HostMemory, Tables and Tuning are for Open: %w", core.ErrInvalid)
 	}
 	if set.Device() != reg.Device() {
 		return nil, fmt.Errorf("loadgate: new: the kernels are of another device than the registry: %w", core.ErrInvalid)

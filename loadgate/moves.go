@@ -153,7 +153,7 @@ func (g *Gate) fillBuffer(b *transferBuffer, kind core.Kind, s *request, spec Tr
 		return err
 	}
 	n := &b.spec
-	*n = nixl.Spec{Op: nixl.Read, Peer: p.agent, LocalMemory: nixl.VRAM, RemoteMemory: nixl.VRAM, Local: n.Local[:0], Remote: n.Remote[:0],
+	*n = nixl.Spec{Op: nixl.Read, Peer: p.agent, LocalMemory: g.owned.kind, RemoteMemory: p.kind, Local: n.Local[:0], Remote: n.Remote[:0],
 		Notification: spec.Message}
 	if kind == core.Store {
 		n.Op = nixl.Write

@@ -23,6 +23,7 @@ type owned struct {
 	compute      *stream.Stream
 	memory       *memory.Buffer // nil: the engine's, or freed
 	registration nixl.Registration
+	kind         nixl.MemoryType
 	tables       tables
 	requests     requests
 	peers        []peer
@@ -105,7 +106,11 @@ func (h *owned) open(dev cuda.Device, plan *layout.Plan, blocks int, o Options) 
 	h.requests.init(h.arena.Plan, o.Tables)
 	if o.Agent != nil {
 		region := nixl.Descriptor{Addr: h.arena.Base, Len: plan.Size(blocks)}
-		if h.registration, err = o.Agent.Register(nixl.VRAM, []nixl.Descriptor{region}); err != nil {
+		h.kind = nixl.VRAM
+		if o.HostMemory {
+			h.kind = nixl.DRAM
+		}
+		if h.registration, err = o.Agent.Register(h.kind, []nixl.Descriptor{region}); err != nil {
 			return g, err
 		}
 	}

@@ -24,6 +24,7 @@ const maxMetadata = 64 << 20
 type metadata struct {
 	Version int             `json:"version"`
 	Agent   []byte          `json:"agent"`  // of nixl.Agent.Metadata
+	Memory  nixl.MemoryType `json:"memory"` // what the agent takes the blocks' memory for
 	Layout  json.RawMessage `json:"layout"` // a layout.Description
 }
 
@@ -38,6 +39,7 @@ type Peer struct {
 type peer struct {
 	gen     uint32
 	agent   nixl.Peer
+	kind    nixl.MemoryType
 	pairing *layout.Pairing
 }
 
@@ -87,7 +89,7 @@ func (g *Gate) Metadata() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loadgate: metadata: %w", err)
 	}
-	return json.Marshal(metadata{metadataVersion, blob, d})
+	return json.Marshal(metadata{metadataVersion, blob, g.owned.kind, d})
 }
 
 // AddPeer makes the gate known that wrote the metadata, or known anew when it has
@@ -117,7 +119,7 @@ func (g *Gate) AddPeer(ctx context.Context, metadata []byte) (Peer, error) {
 		seen := g.agent.Activity()
 		p, err := g.agent.AddPeer(m.Agent)
 		if err == nil {
-			return g.notePeer(p, pairing), nil
+			return g.notePeer(peer{agent: p, kind: m.Memory, pairing: pairing}), nil
 		}
 		if !errors.Is(err, nixl.ErrBusy) {
 			return fail(err)
@@ -157,6 +159,9 @@ func readMetadata(data []byte) (*metadata, *layout.Description, error) {
 	if m.Version != metadataVersion {
 		return nil, nil, fmt.Errorf("metadata of version %d, want %d: %w", m.Version, metadataVersion, core.ErrInvalid)
 	}
+	if m.Memory > nixl.VRAM {
+		return nil, nil, fmt.Errorf("metadata: blocks in %v: %w", m.Memory, core.ErrInvalid)
+	}
 	d, err := layout.ParseDescription(m.Layout)
 	if err != nil {
 		return nil, nil, err
@@ -165,21 +170,21 @@ func readMetadata(data []byte) (*metadata, *layout.Description, error) {
 }
 
 // notePeer keeps what is known of a peer, in the slot of its name.
-func (g *Gate) notePeer(p nixl.Peer, pairing *layout.Pairing) Peer {
+func (g *Gate) notePeer(p peer) Peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ps := &g.owned.peers
 	for i := range *ps {
 		s := &(*ps)[i]
-		if s.agent.Name != p.Name {
+		if s.agent.Name != p.agent.Name {
 			continue
 		}
-		if s.agent != p {
-			s.gen++
+		if p.gen = s.gen; s.agent != p.agent {
+			p.gen++
 		}
-		s.agent, s.pairing = p, pairing
+		*s = p
 		return Peer{g, int32(i), s.gen}
 	}
-	*ps = append(*ps, peer{agent: p, pairing: pairing})
+	*ps = append(*ps, p)
 	return Peer{g, int32(len(*ps) - 1), 0}
 }
