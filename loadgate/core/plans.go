@@ -141,11 +141,14 @@ func (c *Core) Prepare(p Plan) error {
 		c.gather(&dirty, b)
 	}
 	for _, i := range c.plans[k].holders {
-		if c.holders[i].dirty == 0 {
-			continue
-		}
-		for n := c.holders[i].nodes; n >= 0; n = c.nodes[n].nextInHolder {
-			add(c.nodes[n].block)
+		// New blocks are in front of the list: it is followed no further than to
+		// the last dirty one.
+		left := c.holders[i].dirty
+		for n := c.holders[i].nodes; n >= 0 && left > 0; n = c.nodes[n].nextInHolder {
+			if c.blocks[c.nodes[n].block].dirty {
+				left--
+				add(c.nodes[n].block)
+			}
 		}
 	}
 	for _, a := range c.plans[k].extra {
@@ -241,9 +244,11 @@ func (c *Core) Begin(p Plan) (waits []kv.Point, launches []LaunchID, err error) 
 	for _, i := range pl.holders {
 		hd := &c.holders[i]
 		hd.begun++
-		if hd.pending > 0 {
-			for n := hd.nodes; n >= 0; n = c.nodes[n].nextInHolder {
-				c.goesBefore(c.nodes[n].block)
+		left := hd.pending
+		for n := hd.nodes; n >= 0 && left > 0; n = c.nodes[n].nextInHolder {
+			if b := c.nodes[n].block; c.blocks[b].launch >= 0 {
+				left--
+				c.goesBefore(b)
 			}
 		}
 		if hd.ready == 0 {
