@@ -163,7 +163,7 @@ func cancels(ctx context.Context, t *testing.T, r *rig, loads <-chan sharedLoad,
 		ticket := load.ticket
 		if rnd.IntN(2) == 0 {
 			err := ticket.Wait(ctx)
-			assert.True(t, err == nil || ctx.Err() != nil || errors.Is(err, core.ErrCanceled) || stale(err) || errors.Is(err, ticket.Err()), "%v", err)
+			assert.True(t, err == nil || ctx.Err() != nil || errors.Is(err, core.ErrCanceled) || stale(err) || errors.Is(err, ticket.Err()) || stale(ticket.Err()), "%v", err)
 			continue
 		}
 		_ = r.dev.Clock().(clock.Clock).Sleep(ctx, time.Duration(rnd.IntN(400))*time.Microsecond)
