@@ -58,7 +58,7 @@ build() {
 		echo "gpu-kit: $size bytes, may be $max_bytes" >&2
 		return 1
 	fi
-	echo "gpu-kit: $kit, $((size / 1000000)) MB" >&2
+	echo "gpu-kit: $kit, $((size / 1000000)) MB: copy it to a machine with a GPU and run its run.sh" >&2
 }
 
 case "${1:-}" in

@@ -75,9 +75,11 @@ type sampler struct {
 	ended   bool
 }
 
+// firstAnswer is how long nvidia-smi may take to answer first.
+const firstAnswer = 15 * time.Second
+
 // startSampler starts it. The first that it tells of is the device that was opened
-// where CUDA_VISIBLE_DEVICES is unset or names numbers or UUIDs. The first answer
-// may take 15 seconds.
+// where CUDA_VISIBLE_DEVICES is unset or names numbers or UUIDs.
 func startSampler(clk clock.Clock, env []string) *sampler {
 	s := &sampler{clk: clk, missing: "nvidia-smi has not answered"}
 	s.start(env, queries)
@@ -122,11 +124,15 @@ func (s *sampler) read(cmd *exec.Cmd, out io.Reader, env, ask []string) {
 			f[i] = strings.TrimSpace(f[i])
 		}
 		s.mu.Lock()
-		if s.first == nil {
+		first := s.first == nil
+		if first {
 			s.first = f
 		}
 		s.samples = append(s.samples, f)
 		s.mu.Unlock()
+		if first {
+			s.clk.Notify()
+		}
 	}
 	err := cmd.Wait()
 	if strings.Contains(said, "clocks_event_reasons") && slices.Contains(ask, "clocks_event_reasons.active") {
@@ -139,6 +145,12 @@ func (s *sampler) read(cmd *exec.Cmd, out io.Reader, env, ask []string) {
 	s.missing, s.ended = fmt.Sprintf("nvidia-smi ended: %v: %s", err, said), true
 	s.mu.Unlock()
 	s.clk.Notify()
+}
+
+// ready waits for the first answer, not longer than that.
+func (s *sampler) ready(limit time.Duration) {
+	answered := clock.Func("the first answer of nvidia-smi", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.first != nil || s.ended })
+	_ = s.clk.WaitUntil(context.Background(), answered, s.clk.Now()+limit)
 }
 
 // take returns what there was since the last call.

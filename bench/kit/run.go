@@ -136,6 +136,9 @@ func (k *kit) run(ctx context.Context) (*Report, error) {
 					k.deadline = start + k.scaled(mostTime-lastTime)
 				}
 			}
+			if p.name == probePart && why == "" {
+				smi.ready(k.scaled(firstAnswer) - (k.clk.Now() - start)) // what is measured next has its clocks
+			}
 			r.GPU = smi.steadyValues()
 			fmt.Fprintf(k.says, "%-12s %-9s %6.1f s  %s\n", to.Name, to.Status, to.Seconds, to.Reason)
 			write()
