@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -286,11 +287,12 @@ func TestNoSuchDevice(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	var out, errs writer
 	wall.Go("interrupt", func() {
-		_ = wall.Sleep(ctx, 300*time.Millisecond)
+		begun := clock.Func("the first mode", func() bool { return strings.Contains(out.String(), "rounds of") })
+		assert.NoError(t, wall.WaitUntil(ctx, begun, clock.Never))
 		cancel(errors.New("interrupted"))
 	})
-	var out, errs bytes.Buffer
 	require.Equal(t, 1, run(ctx, []string{"-nic", "copy", "-for", "1h"}, &out, &errs, opener()))
 	require.Equal(t, "live: Ungated: interrupted\n", errs.String())
 }

@@ -10,33 +10,33 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/sim"
 )
 
 // The wait that goes on after its caller has left still has its event.
 func TestEventDestroyedUnderAWait(t *testing.T) {
-	d, spy := openSpied(t, sim.Options{Real: true, Slow: 20000})
+	d, spy := openSpied(t, sim.Options{Real: true})
 	s, err := d.NewStream(cuda.StreamOptions{})
 	require.NoError(t, err)
 	e, err := d.NewEventWithOptions(cuda.EventOptions{BlockingSync: true})
 	require.NoError(t, err)
-	p, err := d.Alloc(32<<20, cuda.AllocOptions{})
-	require.NoError(t, err)
+	release, _ := cudatest.Hold(t, d, s)
 	var b cuda.Batch
-	b.Fill8(s, p, 1, 32<<20) // some 0.2 s
 	b.Record(s, e)
 	require.NoError(t, d.Submit(&b))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	left := make(chan error, 1)
 	go func() { left <- d.SyncEvent(ctx, e) }()
-	require.Eventually(t, func() bool { return len(spy.calls("cuEventSynchronize")) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(spy.calls("cuEventSynchronize")) == 1 }, time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-left, context.Canceled)
 	require.NoError(t, d.DestroyEvent(e))
 	require.ErrorIs(t, d.DestroyEvent(e), cuda.ErrInvalidHandle)
 	require.Len(t, spy.calls("cuEventSynchronize", "cuEventDestroy_v2"), 1, "it is there")
-	require.Eventually(t, func() bool { return len(spy.calls("cuEventDestroy_v2")) == 2 }, 10*time.Second, time.Millisecond, "it is gone")
+	release()
+	require.Eventually(t, func() bool { return len(spy.calls("cuEventDestroy_v2")) == 2 }, time.Minute, time.Millisecond, "it is gone")
 	list := spy.calls("cuEventSynchronize", "cuEventDestroy_v2")
 	raw := list[0].value
 	require.Equal(t, []call{{"cuEventSynchronize", raw, false}, {"cuEventSynchronize", raw, true},

@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/cudatest"
 	"github.com/kvgate/kvgate/cuda/driver"
 	"github.com/kvgate/kvgate/cuda/sim"
 )
 
-func openWatched(t *testing.T, slow float64) *driver.Watched {
-	d, err := openSoft(t, sim.Options{Real: true, Slow: slow})
+func openWatched(t *testing.T) *driver.Watched {
+	d, err := openSoft(t, sim.Options{Real: true})
 	require.NoError(t, err)
 	w, err := d.Watch(driver.WakeWord)
 	require.NoError(t, err)
@@ -27,7 +28,7 @@ func openWatched(t *testing.T, slow float64) *driver.Watched {
 func reach(t *testing.T, w *driver.Watched, s cuda.Stream, want uint32) {
 	t.Helper()
 	for start := time.Now(); w.Word(s).Load() != want; {
-		require.Less(t, time.Since(start), 10*time.Second, "the word is %#x", w.Word(s).Load())
+		require.Less(t, time.Since(start), time.Minute, "the word is %#x", w.Word(s).Load())
 		require.NoError(t, w.Clock().Sleep(context.Background(), 100*time.Microsecond))
 	}
 }
@@ -35,7 +36,7 @@ func reach(t *testing.T, w *driver.Watched, s cuda.Stream, want uint32) {
 // A word counts the marks of its stream, across its wrap, in their order, also
 // where several goroutines make them.
 func TestWordsRise(t *testing.T) {
-	w := openWatched(t, 1)
+	w := openWatched(t)
 	s, err := w.NewStream(cuda.StreamOptions{})
 	require.NoError(t, err)
 	first := w.Word(s).Load()
@@ -65,28 +66,27 @@ func TestWordsRise(t *testing.T) {
 
 // A word that falls is an error, of every poll from then on.
 func TestWordThatFalls(t *testing.T) {
-	w := openWatched(t, 5000)
+	w := openWatched(t)
 	s, err := w.NewStream(cuda.StreamOptions{})
 	require.NoError(t, err)
 	e, err := w.NewEvent()
-	require.NoError(t, err)
-	p, err := w.Alloc(16<<20, cuda.AllocOptions{})
 	require.NoError(t, err)
 	first := w.Word(s).Load()
 	var b cuda.Batch
 	b.Record(s, e)
 	require.NoError(t, w.Submit(&b))
 	reach(t, w, s, first+1)
+	release, _ := cudatest.Hold(t, w, s) // while the words are looked at
 	b.Reset()
-	b.Fill8(s, p, 1, 16<<20) // some 25 ms, in which the words are looked at
 	b.Record(s, e)
 	require.NoError(t, w.Submit(&b))
 	w.Word(s).Store(first - 5)
 	for start := time.Now(); err == nil; err = w.Poll(nil) {
-		require.Less(t, time.Since(start), 10*time.Second)
+		require.Less(t, time.Since(start), time.Minute)
 	}
 	require.ErrorIs(t, err, cuda.ErrIllegalState)
 	require.ErrorContains(t, err, "went backwards")
+	release()
 	require.NoError(t, w.SyncStream(context.Background(), s))
 	require.ErrorIs(t, w.Poll([]cuda.Mark{{Event: e}}), cuda.ErrIllegalState)
 }
@@ -94,18 +94,16 @@ func TestWordThatFalls(t *testing.T) {
 // A stream that was destroyed with marks to come shares its word with the one
 // that has its place now: that is no fall.
 func TestWordOfADestroyedStream(t *testing.T) {
-	w := openWatched(t, 5000)
+	w := openWatched(t)
 	old, err := w.NewStream(cuda.StreamOptions{})
 	require.NoError(t, err)
 	e, err := w.NewEvent()
 	require.NoError(t, err)
 	late, err := w.NewEvent()
 	require.NoError(t, err)
-	p, err := w.Alloc(16<<20, cuda.AllocOptions{})
-	require.NoError(t, err)
 	first := w.Word(old).Load()
+	release, _ := cudatest.Hold(t, w, old)
 	var b cuda.Batch
-	b.Fill8(old, p, 1, 16<<20) // some 25 ms
 	b.Record(old, late)
 	require.NoError(t, w.Submit(&b))
 	require.NoError(t, w.DestroyStream(old))
@@ -119,6 +117,7 @@ func TestWordOfADestroyedStream(t *testing.T) {
 	require.NoError(t, w.Submit(&b))
 	require.NoError(t, w.SyncStream(context.Background(), s))
 	require.Equal(t, first, w.Word(s).Load(), "the old stream's mark is to come, so the new one's write nothing")
+	release()
 	reach(t, w, s, first+1)
 	b.Reset()
 	b.Record(s, e)

@@ -29,16 +29,19 @@ func TestHostFuncTimes(t *testing.T) {
 func TestHostFuncsAreNotCalledAfterDeath(t *testing.T) {
 	for _, o := range []Options{{}, {Real: true, Slow: 100}} {
 		r := newRig(t, o)
-		s := r.stream("s")
+		s, w := r.stream("s"), r.pinned("flags", 64)
 		f, err := r.NewHostFunc("that must not be called", func(uint64) { t.Error("called") })
 		require.NoError(t, err)
 		g, err := r.NewSignal()
 		require.NoError(t, err)
+		w.Word(0).Store(0)
 		r.submit(func(b *cuda.Batch) {
+			b.WaitWord(s, w.Device, 1) // until the device is dead
 			b.Signal(s, f, 0)
 			b.Signal(s, g, 0)
 		})
 		require.NoError(t, r.Kill(cuda.ErrECC, "a test"))
+		w.Word(0).Store(1)
 		require.ErrorIs(t, r.SyncStream(bg, s), cuda.ErrECC)
 		require.NoError(t, r.world.Sleep(bg, 2*r.costs.HostFunc))
 		n, err := r.SignalCount(g)
