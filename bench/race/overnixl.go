@@ -73,15 +73,13 @@ type remote struct {
 }
 
 func (r *remote) start(size uint64) (h hello, err error) {
-	fd, err := unix.MemfdCreate("kvgate-prefill", unix.MFD_CLOEXEC)
-	if err != nil {
+	if r.file, err = memoryFile("kvgate-prefill"); err != nil {
 		return h, err
 	}
-	r.file = os.NewFile(uintptr(fd), "prefill")
 	if err := r.file.Truncate(int64(size)); err != nil {
 		return h, err
 	}
-	if r.view, err = unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if r.view, err = unix.Mmap(int(r.file.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		return h, err
 	}
 	exe, err := os.Executable()

@@ -47,4 +47,7 @@
 // A capture's mode has no effect: the simulator knows no threads, and calls of
 // this interface count as relaxed. Allocations are not captured. Pools neither
 // split memory nor join it: what they reserve is what was asked for, rounded up.
+//
+// On systems other than Linux, Options.Shareable is refused, no handle of memory
+// can be opened, and a host function that calls the device is not told so.
 package sim

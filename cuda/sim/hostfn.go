@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/kvgate/kvgate/cuda"
 )
 
@@ -123,7 +121,7 @@ func (d *Device) callHostFuncs() {
 		d.world.Exit()
 
 		if f.fn != nil {
-			d.hostThread.Store(int64(unix.Gettid()))
+			d.hostThread.Store(threadID())
 			f.fn(arg)
 			d.hostThread.Store(0)
 		}
@@ -141,7 +139,7 @@ func (d *Device) callHostFuncs() {
 
 // permitted refuses calls from within a host function.
 func (d *Device) permitted(op string) error {
-	if t := d.hostThread.Load(); t != 0 && t == int64(unix.Gettid()) {
+	if t := d.hostThread.Load(); t != 0 && t == threadID() {
 		return &cuda.Error{Code: cuda.ErrNotPermitted, Op: op, Detail: "from within a host function"}
 	}
 	return nil

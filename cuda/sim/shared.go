@@ -34,7 +34,7 @@ const (
 const handleBytes = uint64(len(cuda.MemoryHandle{}))
 
 func newShared() (*shared, error) {
-	fd, err := unix.MemfdCreate(sharedName, unix.MFD_CLOEXEC)
+	fd, err := newMemoryFile()
 	if err != nil {
 		return nil, fmt.Errorf("cuda/sim: making memory to share: %w", err)
 	}
@@ -69,8 +69,7 @@ func (s *shared) drop(r *region, span uint64) error {
 		s.free = append(s.free, r.ipc.slot)
 		r.ipc.exported = false
 	}
-	const hole = unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
-	return errors.Join(err, unix.Fallocate(s.fd, hole, r.ipc.off, int64(span)))
+	return errors.Join(err, punchHole(s.fd, r.ipc.off, int64(span)))
 }
 
 func (s *shared) close() error {

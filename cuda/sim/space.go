@@ -64,11 +64,11 @@ func (s *space) reserve() error {
 
 // mapAt reserves addresses from p on, unless there is something.
 func mapAt(p unsafe.Pointer, size uint64) (unsafe.Pointer, bool) {
-	got, err := unix.MmapPtr(-1, 0, p, uintptr(size), unix.PROT_NONE, reserveFlags|unix.MAP_FIXED_NOREPLACE)
+	got, err := unix.MmapPtr(-1, 0, p, uintptr(size), unix.PROT_NONE, reserveFlags|mapFixedNoReplace)
 	if err != nil {
 		return nil, false
 	}
-	if got != p { // a kernel that does not know the flag
+	if got != p { // a system that does not know the flag
 		_ = unix.MunmapPtr(got, uintptr(size))
 		return nil, false
 	}
