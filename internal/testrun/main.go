@@ -8,6 +8,10 @@
 // Each line of FILE is a regular expression for reasons that are as they should
 // be, or for "package test: reason"; # begins a comment. With CI=true or KVGATE_REQUIRE set, a skip for any
 // other reason makes the exit code 1 where it would be 0.
+//
+// If KVGATE_TALLY names a file, a line with three numbers is added to it: how
+// many tests passed, failed and were skipped, subtests among them. A package that
+// fails without a test that does, as one that is not built, counts as one.
 package main
 
 import (
@@ -55,6 +59,16 @@ func run(args []string) (int, error) {
 	}
 	unexpected := t.summary(expected)
 	code := cmd.ProcessState.ExitCode()
+	if path := os.Getenv("KVGATE_TALLY"); path != "" {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+		if err != nil {
+			return 2, err
+		}
+		_, err = fmt.Fprintln(f, t.passed, t.failed, len(t.skips))
+		if err = errors.Join(err, f.Close()); err != nil {
+			return 2, err
+		}
+	}
 	if code == 0 && unexpected > 0 && testutil.Required() {
 		return 1, fmt.Errorf("%d unexpected skips", unexpected)
 	}

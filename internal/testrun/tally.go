@@ -35,9 +35,14 @@ type tally struct {
 	pending map[name][]string // output of tests that are not over, and of packages
 	order   []name            // of pending
 	skips   []skip
+	passed  int
+	failed  int             // tests, and packages that failed without one of their tests
+	broken  map[string]bool // packages one of whose tests has failed
 }
 
-func newTally(out io.Writer) *tally { return &tally{out: out, pending: map[name][]string{}} }
+func newTally(out io.Writer) *tally {
+	return &tally{out: out, pending: map[name][]string{}, broken: map[string]bool{}}
+}
 
 // read takes events to their end. A line that is none is printed.
 func (t *tally) read(r io.Reader) error {
@@ -88,12 +93,18 @@ func (t *tally) take(e event) {
 				}
 			}
 			t.print(t.end(n))
+			if !t.broken[e.Package] {
+				t.failed++
+			}
 		case e.Test == "":
 			t.print(t.end(n))
 		case e.Action == "fail":
 			t.print(t.end(n))
+			t.failed++
+			t.broken[e.Package] = true
 		default:
 			t.end(n)
+			t.passed++
 		}
 	}
 }

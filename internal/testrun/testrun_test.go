@@ -77,6 +77,8 @@ func TestRuns(t *testing.T) {
 		code int
 		says []string
 		not  []string
+
+		tally string
 	}{
 		{"skips are told", "./good", "", 0, []string{
 			"ok  \texample.com/good",
@@ -84,24 +86,25 @@ func TestRuns(t *testing.T) {
 			"unexpected: needs a GPU: none here\n      example.com/good TestAway",
 			"unexpected: strange\n      example.com/good TestParts/one",
 			"unexpected: no reason given\n      example.com/good TestParts/two",
-		}, []string{"quiet", "something else", "=== RUN", "PASS"}},
-		{"skips that are expected", "-expected expected ./good", "", 0, []string{"  needs a GPU: none here\n", "  needs a GPU here\n", "  odd\n", "unexpected: strange"}, []string{"behind it"}},
-		{"a skip that is not, where all is required", "-expected expected ./good", "true", 1, []string{"2 unexpected skips"}, nil},
-		{"none of those that are not", "-expected expected -run Away ./good", "true", 0, []string{"1 skipped:"}, []string{"unexpected"}},
-		{"a failure", "./bad ./good", "", 1, []string{"x_test.go:3: wrong", "--- FAIL: TestBad/part", "FAIL\texample.com/bad", "5 skipped"}, []string{"quiet"}},
-		{"a panic", "./panics", "", 1, []string{"x_test.go:3: before", "panic: boom", "FAIL\texample.com/panics"}, nil},
-		{"a package that is not built", "./unbuilt ./good", "", 1, []string{"undefined: undefined", "FAIL\texample.com/unbuilt [build failed]", "ok  \texample.com/good"}, nil},
-		{"a time limit", "-timeout 200ms ./hangs", "", 1, []string{"panic: test timed out after 200ms", "FAIL\texample.com/hangs"}, nil},
-		{"a package that fails behind its tests", "./exits", "", 1, []string{"left open", "FAIL\texample.com/exits"}, nil},
-		{"no tests", "./none", "", 0, []string{"[no test files]"}, nil},
-		{"no such flag", "./good -nonsense", "", 1, []string{"not defined: -nonsense"}, nil},
-		{"no such file", "-expected nowhere ./good", "", 2, []string{"testrun: open nowhere"}, nil},
+		}, []string{"quiet", "something else", "=== RUN", "PASS"}, "2 0 5\n"},
+		{"skips that are expected", "-expected expected ./good", "", 0, []string{"  needs a GPU: none here\n", "  needs a GPU here\n", "  odd\n", "unexpected: strange"}, []string{"behind it"}, "2 0 5\n"},
+		{"a skip that is not, where all is required", "-expected expected ./good", "true", 1, []string{"2 unexpected skips"}, nil, "2 0 5\n"},
+		{"none of those that are not", "-expected expected -run Away ./good", "true", 0, []string{"1 skipped:"}, []string{"unexpected"}, "0 0 1\n"},
+		{"a failure", "./bad ./good", "", 1, []string{"x_test.go:3: wrong", "--- FAIL: TestBad/part", "FAIL\texample.com/bad", "5 skipped"}, []string{"quiet"}, "3 2 5\n"},
+		{"a panic", "./panics", "", 1, []string{"x_test.go:3: before", "panic: boom", "FAIL\texample.com/panics"}, nil, "0 1 0\n"},
+		{"a package that is not built", "./unbuilt ./good", "", 1, []string{"undefined: undefined", "FAIL\texample.com/unbuilt [build failed]", "ok  \texample.com/good"}, nil, "2 1 5\n"},
+		{"a time limit", "-timeout 200ms ./hangs", "", 1, []string{"panic: test timed out after 200ms", "FAIL\texample.com/hangs"}, nil, "0 1 0\n"},
+		{"a package that fails behind its tests", "./exits", "", 1, []string{"left open", "FAIL\texample.com/exits"}, nil, "1 1 0\n"},
+		{"no tests", "./none", "", 0, []string{"[no test files]"}, nil, "0 0 0\n"},
+		{"no such flag", "./good -nonsense", "", 1, []string{"not defined: -nonsense"}, nil, ""},
+		{"no such file", "-expected nowhere ./good", "", 2, []string{"testrun: open nowhere"}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(command, strings.Fields(c.args)...)
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "CI="+c.ci, "KVGATE_REQUIRE=", "GOFLAGS=")
+			tally := filepath.Join(t.TempDir(), "tally")
+			cmd.Env = append(os.Environ(), "CI="+c.ci, "KVGATE_REQUIRE=", "GOFLAGS=", "KVGATE_TALLY="+tally)
 			out, _ := cmd.CombinedOutput()
 			require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s", out)
 			for _, s := range c.says {
@@ -109,6 +112,11 @@ func TestRuns(t *testing.T) {
 			}
 			for _, s := range c.not {
 				require.NotContains(t, string(out), s)
+			}
+			if c.tally != "" {
+				got, err := os.ReadFile(tally)
+				require.NoError(t, err)
+				require.Equal(t, c.tally, string(got))
 			}
 		})
 	}
