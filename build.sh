@@ -7,7 +7,7 @@ root=$PWD
 # The release of honnef.co/go/tools that the lint pass runs.
 staticcheck_version=v0.8.2
 
-passes="deps ptx ptx-check softcuda rehearse gpu-kit kit-rehearsal lint test race cgocheck gorgonia gorgonia-bench nvml tune nixl-bench bench ci"
+passes="deps ptx ptx-check softcuda rehearse gpu-kit kit-rehearsal lint test race nixl fuzz cgocheck gorgonia gorgonia-bench nvml tune nixl-bench bench ci"
 
 usage() {
 	cat <<-END
@@ -25,9 +25,13 @@ usage() {
 		             builds that kit and runs it over the simulator's libcuda.so.1,
 		             also one that is slow, fails and hangs; the reports are left
 		             in .cache/kit-rehearsal
-		  lint       gofmt, go vet (amd64 and arm64), staticcheck
+		  lint       gofmt, go vet (amd64 and arm64; macOS, where the simulator
+		             builds), staticcheck
 		  test       all tests, without cgo
-		  race       all tests, with cgo and the race detector
+		  race       all tests but those of pass nixl, with cgo and the race detector
+		  nixl       what starts, stops and kills processes over NIXL, the same way
+		  fuzz       each fuzz target for a while; KVGATE_FUZZTIME is the seconds for
+		             all of them (60)
 		  cgocheck   the packages that call C, with Go's checks of what is passed
 		             to C, and with the address sanitizer
 		  gorgonia   cuda/gorgonia and gorgonia.org/cu's own tests over the simulator
@@ -89,7 +93,7 @@ pass_kit-rehearsal() {
 }
 
 pass_lint() {
-	local unformatted
+	local unformatted arch
 	# Files that git knows: what else lies about is nobody's business yet.
 	unformatted=$(git ls-files -z '*.go' | xargs -0 gofmt -l)
 	if [ -n "$unformatted" ]; then
@@ -98,6 +102,10 @@ pass_lint() {
 	fi
 	run env GOARCH=amd64 CGO_ENABLED=0 go vet ./...
 	run env GOARCH=arm64 CGO_ENABLED=0 go vet ./...
+	for arch in amd64 arm64; do
+		run env GOOS=darwin GOARCH=$arch CGO_ENABLED=0 go build ./...
+		run env GOOS=darwin GOARCH=$arch CGO_ENABLED=0 go vet ./...
+	done
 	if command -v "${CC:-gcc}" >/dev/null; then
 		run env CGO_ENABLED=1 go vet ./...
 	else
@@ -106,14 +114,57 @@ pass_lint() {
 	run go run "honnef.co/go/tools/cmd/staticcheck@$staticcheck_version" ./...
 }
 
-pass_test() { gotest CGO_ENABLED=0 -timeout 5m ./...; }
+# The time limits of tests are for what hangs: on a machine that is several times
+# slower than a developer's no test may reach one.
+pass_test() { gotest CGO_ENABLED=0 -timeout 20m ./...; }
 
-pass_race() {
+needs_c() {
 	if ! command -v "${CC:-gcc}" >/dev/null; then
-		echo "race: needs a C compiler (apt-get install gcc)" >&2
+		echo "$1: needs a C compiler (apt-get install gcc)" >&2
 		return 1
 	fi
-	gotest CGO_ENABLED=1 -race -timeout 10m ./...
+}
+
+# The packages whose tests start processes, over NIXL where there is NIXL.
+nixl_packages="./nixl/libnixl/... ./nixl/exchange/... ./bench/live/... ./bench/nixl/..."
+
+pass_race() {
+	needs_c race
+	local packages
+	# shellcheck disable=SC2086 # several packages
+	packages=$(comm -23 <(go list ./... | sort) <(go list $nixl_packages | sort))
+	# shellcheck disable=SC2086
+	gotest CGO_ENABLED=1 -race -timeout 30m $packages
+}
+
+pass_nixl() {
+	needs_c nixl
+	# shellcheck disable=SC2086 # several packages
+	gotest CGO_ENABLED=1 -race -timeout 30m $nixl_packages
+}
+
+# The targets share the time, whatever their number. An input that fails is
+# written below the target's testdata/fuzz.
+pass_fuzz() {
+	needs_c fuzz
+	local line targets=() names=() seconds
+	while read -r line; do
+		case "$line" in
+		Fuzz*) names+=("$line") ;;
+		"ok "*)
+			targets+=("${names[@]/#/"$(awk '{ print $2 }' <<<"$line") "}")
+			names=()
+			;;
+		esac
+	done < <(CGO_ENABLED=1 go test -list '^Fuzz' ./...)
+	if [ ${#targets[@]} = 0 ]; then
+		echo "fuzz: no target was found" >&2
+		return 1
+	fi
+	seconds=$((${KVGATE_FUZZTIME:-60} / ${#targets[@]}))
+	for line in "${targets[@]}"; do
+		run env CGO_ENABLED=1 go test -run '^$' -fuzz "^${line#* }\$" -fuzztime "$((seconds > 0 ? seconds : 1))s" "${line% *}"
+	done
 }
 
 # The packages that call C.
