@@ -1,11 +1,12 @@
-// Package clock is the notion of time that everything above it shares. The
-// same code runs on the wall clock (beside a real GPU), on the simulator's
-// real pacer, and on virtual time, where waiting costs nothing and every run
-// can be replayed.
+// Package clock is where time comes from. Beside a GPU that is the clock of the
+// machine ([Wall]). For simulated devices and fabrics it is a World of package
+// clock/vtime: on virtual time waiting costs nothing, and every run can be
+// replayed. The same code runs on all of them.
 //
-// All goroutines of the library start through [Clock.Go]; all waits go through
-// [Clock.Sleep] and [Clock.WaitUntil]. A context cancels a wait; it is not a
-// clock.
+// A device says which clock it runs on; whatever waits for the device uses that
+// one. Start goroutines with [Clock.Go], and wait with [Clock.Sleep] and
+// [Clock.WaitUntil]: on virtual time a goroutine that starts or blocks in another
+// way stops the world. A context cancels a wait; it is not a clock.
 package clock
 
 import (
@@ -22,10 +23,7 @@ const Never time.Duration = math.MaxInt64
 // lock that can be held across a wait, or use the clock: on virtual time it is
 // evaluated by whichever goroutine runs. String names what is waited for; it
 // is printed in deadlock reports.
-//
-// It is an alias of a literal type so that packages which may not import this
-// one can declare an identical Clock interface.
-type Cond = interface {
+type Cond interface {
 	Done() bool
 	String() string
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,23 +13,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvgate/kvgate/clock"
-	"github.com/kvgate/kvgate/cuda"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// cuda may not import this module, so it spells the interface out.
-func TestDeviceClockIsTheSameInterface(t *testing.T) {
-	a := reflect.TypeFor[clock.Clock]()
-	b := reflect.TypeFor[cuda.Clock]()
-	require.Equal(t, a.NumMethod(), b.NumMethod())
-	for i := range a.NumMethod() {
-		require.Equal(t, a.Method(i).Name, b.Method(i).Name)
-		require.True(t, a.Method(i).Type == b.Method(i).Type, "%s: %v and %v", a.Method(i).Name, a.Method(i).Type, b.Method(i).Type)
-	}
-	var c cuda.Clock = clock.Wall()
-	var _ clock.Clock = c
-}
 
 var bg = context.Background()
 

@@ -2,7 +2,8 @@ package cuda
 
 import (
 	"context"
-	"time"
+
+	"github.com/kvgate/kvgate/clock"
 )
 
 // DevicePtr is an address in the unified address space: device memory, or host
@@ -133,31 +134,6 @@ type Mark struct {
 	_     [7]byte
 }
 
-// Clock is the device's notion of time. It is identical to the interface that
-// the rest of kvgate takes, so a Device's clock can be handed on.
-//
-// Instants count from the clock's own epoch. See [Device.Clock].
-type Clock interface {
-	// Now returns the time since the clock's epoch. It never goes back.
-	Now() time.Duration
-	// Sleep blocks for d, or until ctx ends, whose cause it then returns.
-	Sleep(ctx context.Context, d time.Duration) error
-	// WaitUntil blocks until c.Done, which is asked whenever something may have
-	// moved and must neither block nor enter the device. At the deadline it
-	// returns context.DeadlineExceeded, when ctx ends its cause, and on virtual
-	// time an error if nothing can move any more; c.String is for reports.
-	WaitUntil(ctx context.Context, c interface {
-		Done() bool
-		String() string
-	}, deadline time.Duration) error
-	// Notify has all waits look at their conditions again.
-	Notify()
-	// Go starts a goroutine that may use the clock. The name is for reports.
-	Go(name string, fn func())
-	// Virtual reports whether time stands still while code runs.
-	Virtual() bool
-}
-
 // Device is one GPU, real or simulated. Methods are safe for use by several
 // goroutines, may be called from any OS thread, and leave the thread's current
 // context as they found it. None uses the legacy default stream, unless a batch
@@ -169,7 +145,7 @@ type Device interface {
 	Info() Info
 
 	// Clock returns the clock that waits, leases and deadlines count by.
-	Clock() Clock
+	Clock() clock.Clock
 
 	// Alloc returns size bytes of device memory, aligned to 256 bytes. Its
 	// content is undefined.

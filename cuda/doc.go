@@ -1,6 +1,6 @@
 // Package cuda is the device interface that kvgate works through, with its
 // types, its errors and the batch of commands. It imports nothing of this
-// module. Back ends implement [Device]: cuda/sim in pure Go, cuda/driver over
+// module but package clock. Back ends implement [Device]: cuda/sim in pure Go, cuda/driver over
 // libcuda, cuda/gorgonia over gorgonia.org/cu.
 //
 // The hot path is [Device.Submit]: a [Batch] holds the commands of one step,

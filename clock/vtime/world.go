@@ -1,14 +1,19 @@
-// Package vtime is one machine with two pacers. A [World] holds the pending
-// events of simulated parts (devices, fabrics) and the goroutines that use
-// them, its actors. The virtual pacer runs one actor at a time and jumps from
-// event to event, so waiting costs nothing and a run can be replayed from its
-// seed. The real pacer lets each event wait for its wall time and takes calls
-// from any goroutine under one lock. Parts of the machine do not know which of
-// the two drives them.
+// Package vtime is the clock of simulated devices and fabrics, and the machine
+// that they are parts of. A [World] holds what is going to happen in them (events)
+// and the goroutines that use them (actors).
+//
+// [NewVirtual] makes a world on virtual time: it runs one actor at a time and jumps
+// from event to event, so waiting costs nothing, and a run can be replayed from its
+// seed or steered by a [Chooser]. [NewReal] makes one that is paced by the wall
+// clock: each event waits for its time, and any goroutine may call. The parts of
+// the machine do not know which of the two drives them.
+//
+// A program hands its world to the parts (sim.Options.World, softnic.New), or takes
+// it from a device that made one: dev.Clock().(*vtime.World).
 //
 // On virtual time every goroutine that uses the world must be known to it: the
-// one that made it, or one started by [World.Go]. Whoever runs holds the baton
-// and passes it on in [World.WaitUntil], [World.Sleep] and [World.Enter]; a
+// one that made it, or one started by [World.Go]. Only one of them runs at a time,
+// and it lets others run in [World.WaitUntil], [World.Sleep] and [World.Enter]. A
 // goroutine that blocks in any other way stops the world.
 package vtime
 

@@ -1,6 +1,8 @@
-// Package cudatest is the table of behaviours that every back end of
-// cuda.Device shows alike. Each back end's tests run the whole table with
-// [Run]; where two differ, one of them has a bug.
+// Package cudatest tests back ends of cuda.Device, as testing/fstest tests file
+// systems. It is a table of behaviours that every back end shows alike, each with
+// the page that states it. The tests of a back end run the whole table with [Run],
+// and [RunPairs] where it has several devices. Where two back ends differ, one of
+// them has a bug.
 package cudatest
 
 import (

@@ -53,8 +53,8 @@ type stuck struct {
 	release chan struct{}
 }
 
-func (s stuck) Clock() cuda.Clock { return s.clk }
-func (s stuck) Close() error      { <-s.release; return nil }
+func (s stuck) Clock() clock.Clock { return s.clk }
+func (s stuck) Close() error       { <-s.release; return nil }
 
 // A device that hangs ends neither the table nor its process.
 func TestInTime(t *testing.T) {

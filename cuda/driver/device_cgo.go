@@ -64,7 +64,7 @@ var _ cuda.Device = (*Device)(nil)
 func (d *Device) Info() cuda.Info { return d.info }
 
 // Clock returns the clock of [Options].
-func (d *Device) Clock() cuda.Clock { return d.clk }
+func (d *Device) Clock() clock.Clock { return d.clk }
 
 // Library returns the path of the library that was loaded.
 func (d *Device) Library() string { return d.lib.Path() }

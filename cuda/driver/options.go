@@ -3,7 +3,7 @@ package driver
 import (
 	"unsafe"
 
-	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/clock"
 )
 
 // Library is where the functions of a driver come from. The address of a
@@ -31,7 +31,7 @@ type Options struct {
 	// fails with [cuda.ErrNotSupported].
 	SyncMemops bool
 	// Clock is what waits and deadlines count by. Default: the wall clock.
-	Clock cuda.Clock
+	Clock clock.Clock
 }
 
 // Context is a CUcontext.

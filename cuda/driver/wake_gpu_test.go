@@ -101,7 +101,7 @@ func wakeOnGPU(b *testing.B, way driver.Wake, busy bool) {
 }
 
 // occupy keeps every P busy until the benchmark is over.
-func occupy(b *testing.B, clk cuda.Clock) {
+func occupy(b *testing.B, clk clock.Clock) {
 	var stop atomic.Bool
 	var left atomic.Int64
 	for range runtime.GOMAXPROCS(0) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 )
 
@@ -172,9 +173,9 @@ func (f *device) Submit(b *cuda.Batch) error {
 	return f.d.Submit(b)
 }
 
-func (f *device) Info() cuda.Info   { return f.d.Info() }
-func (f *device) Clock() cuda.Clock { return f.d.Clock() }
-func (f *device) Close() error      { return f.d.Close() }
+func (f *device) Info() cuda.Info    { return f.d.Info() }
+func (f *device) Clock() clock.Clock { return f.d.Clock() }
+func (f *device) Close() error       { return f.d.Close() }
 
 func (f *device) Alloc(size uint64, o cuda.AllocOptions) (cuda.DevicePtr, error) {
 	if err := f.method("Alloc"); err != nil {

@@ -166,7 +166,7 @@ func (d *Device) handle() uint64 {
 func (d *Device) Info() cuda.Info { return d.info }
 
 // Clock returns the wall clock.
-func (d *Device) Clock() cuda.Clock { return d.clk }
+func (d *Device) Clock() clock.Clock { return d.clk }
 
 // Alloc returns device memory.
 func (d *Device) Alloc(size uint64, o cuda.AllocOptions) (p cuda.DevicePtr, err error) {

@@ -5,6 +5,7 @@ package nvml
 import (
 	"fmt"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 )
 
@@ -43,7 +44,7 @@ func (d *Device) slice(*Facts, Source) {}
 // Killer is a device that can be told of its death.
 type Killer interface {
 	Kill(c cuda.Code, why string) error
-	Clock() cuda.Clock
+	Clock() clock.Clock
 }
 
 // Watch is a watch over a device's events.

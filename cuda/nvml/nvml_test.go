@@ -268,7 +268,7 @@ type victim struct {
 	why  atomic.Value
 }
 
-func (v *victim) Clock() cuda.Clock { return v.clk }
+func (v *victim) Clock() clock.Clock { return v.clk }
 func (v *victim) Kill(c cuda.Code, why string) error {
 	v.why.Store(why)
 	v.code.Store(int32(c))

@@ -10,13 +10,14 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 )
 
 // Killer is a device that can be told of its death: cuda/driver's.
 type Killer interface {
 	Kill(c cuda.Code, why string) error
-	Clock() cuda.Clock
+	Clock() clock.Clock
 }
 
 // waitMillis is how long NVML is asked to wait for an event, and so how long
@@ -25,7 +26,7 @@ const waitMillis = 100
 
 // Watch is a watch over a device's events.
 type Watch struct {
-	clk   cuda.Clock
+	clk   clock.Clock
 	stop  atomic.Bool
 	ended atomic.Bool
 	err   error // why it ended by itself; written before ended

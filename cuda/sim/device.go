@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim/ptx"
@@ -105,7 +106,7 @@ func (d *Device) Memory() *Memory { return d.mem }
 func (d *Device) Costs() Costs { return d.costs }
 
 // Clock returns the world's clock.
-func (d *Device) Clock() cuda.Clock { return d.world }
+func (d *Device) Clock() clock.Clock { return d.world }
 
 // Activity changes whenever an event fires, a stream has written a word or called
 // a host function, or the device dies.

@@ -25,7 +25,7 @@ type only struct {
 }
 
 var layers = []only{
-	{from: "cuda", exact: true},
+	{from: "cuda", exact: true, allow: []string{"clock"}},
 	{from: "clock"},
 	{from: "internal/fifo"},
 	{from: "internal/dl"},

@@ -187,7 +187,7 @@ func (d *Device) Info() cuda.Info {
 }
 
 // Clock returns the clock of the options.
-func (d *Device) Clock() cuda.Clock { return d.clk }
+func (d *Device) Clock() clock.Clock { return d.clk }
 
 func (d *Device) stream(s cuda.Stream) *streamState {
 	if s < firstStream || uint64(s) >= firstStream+uint64(len(d.streams)) || !d.streams[s-firstStream].live {

@@ -1,6 +1,6 @@
-// Package nixltest is the table of behaviours that every fabric under the
-// interfaces of package nixl has to show. The tests of nixl/softnic run it, and
-// those of any binding are to.
+// Package nixltest tests implementations of nixl.Agent, as testing/fstest tests
+// file systems. It is a table of behaviours that every fabric has to show; the
+// tests of a fabric run it with [Run], on two agents that it opens.
 package nixltest
 
 import (
