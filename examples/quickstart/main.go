@@ -92,11 +92,17 @@ func simulated(ctx context.Context, w io.Writer) (err error) {
 	}
 	fabric := softnic.New(dev.World(), softnic.Options{})
 	defer func() { err = errors.Join(err, fabric.Close(), dev.Close()) }()
-	theirs, err := fabric.NewAgent("prefill", dev.NIC())
+	fmt.Fprintln(w, "simulated device and fabric, virtual time")
+	return bothHere(ctx, w, dev, dev.NIC(), fabric)
+}
+
+// bothHere has both engines in this process. nic is the device's memory.
+func bothHere(ctx context.Context, w io.Writer, dev cuda.Device, nic softnic.Memory, fabric *softnic.Fabric) (err error) {
+	theirs, err := fabric.NewAgent("prefill", nic)
 	if err != nil {
 		return err
 	}
-	ours, err := fabric.NewAgent("decode", dev.NIC())
+	ours, err := fabric.NewAgent("decode", nic)
 	if err != nil {
 		return err
 	}
@@ -105,7 +111,6 @@ func simulated(ctx context.Context, w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.gate.Close(ctx)) }()
-	fmt.Fprintln(w, "simulated device and fabric, virtual time")
 	return tell(ctx, w, p.prompt, func(l loadgate.Listener) error {
 		return decode(ctx, dev, loadgate.Options{Agent: ours, Listener: l}, p.prompt, answerTokens)
 	})
