@@ -205,7 +205,12 @@ func (m *module) checkTests(p *listed) error {
 		if err != nil {
 			return err
 		}
-		u, err := m.types(p, p.ImportPath+"_test", self, files)
+		// Packages that these tests import may import p: then it has to be the same
+		// p, and not the one with its own tests, which only few of them need.
+		u, err := m.types(p, p.ImportPath+"_test", p.checked, files)
+		if err != nil && self != p.checked {
+			u, err = m.types(p, p.ImportPath+"_test", self, files)
+		}
 		if err != nil {
 			return err
 		}
