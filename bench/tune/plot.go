@@ -41,7 +41,7 @@ func (r *result) plot(path string) error {
 		}
 		return ticks
 	})
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.Left = true, true
 	best := r.Rows[0].candidate
 	lines := map[string]plotter.XYs{}
 	var names []string

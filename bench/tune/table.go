@@ -85,7 +85,7 @@ func (r *result) write(out io.Writer) error {
 	}
 	kept := ""
 	if r.Kept {
-		kept = "; nothing is better by more than noise, so the defaults stay"
+		kept = fmt.Sprintf("; nothing is better by more than %g %%, so the defaults stay", 100*r.noise())
 	}
 	_, err := fmt.Fprintf(out, "\nbest: %v%s\n", candidate{r.Tuning.Variant, r.Tuning.Tile, r.Tuning.BlocksPerSM}, kept)
 	return err

@@ -395,8 +395,14 @@ func counted(c ptx.Count, f figure) float64 {
 	return float64(c.Instructions+c.StoreSectors+c.LoadSectors) / (float64(f.bytes) / 1024)
 }
 
-// noise is how much better than the defaults another candidate has to be on a GPU.
-const noise = 0.02
+// noise is how much better than the defaults another candidate has to be. Counts have
+// none.
+func (r *result) noise() float64 {
+	if r.Counts {
+		return 0
+	}
+	return 0.02
+}
 
 // choose fills in figures and costs, sorts the rows, and takes the best, or the
 // defaults where they are as good.
@@ -433,11 +439,7 @@ func (r *result) choose() error {
 			cmp.Compare(a.unlike(d), b.unlike(d))) // what is more like the defaults
 	})
 	best := r.Rows[0].candidate
-	threshold := noise
-	if r.Counts {
-		threshold = 0 // counts have no noise
-	}
-	if r.Rows[0].Cost >= 1-threshold {
+	if r.Rows[0].Cost >= 1-r.noise() {
 		best, r.Kept = d, true
 	}
 	r.Tuning = kernels.DefaultTuning()
