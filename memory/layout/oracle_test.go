@@ -452,15 +452,18 @@ func inWords(p *Plan, pg *Page) string {
 		window, chunk = 0, l.Window
 	}
 	dtype := "uint8"
-	if pg.DType.size() > 1 {
+	switch {
+	case pg.DType.size() > 1:
 		dtype = pg.DType.String()
+	case pg.DType == INT8, pg.DType == INT8PerTokenHead:
+		dtype = "int8"
 	}
 	head, bytesPer := l.KeyDim, 0
 	switch {
 	case pg.DType == FP8Index:
 		head = int(pg.vector)
 	case pg.DType.size() == 0:
-		bytesPer = int(pg.vector)
+		bytesPer = int(pg.vector) / pg.Heads
 	}
 	return fmt.Sprint(specOf(p, pg), block, pg.Bytes, pg.Used, pg.Heads, head, l.ValueDim, dtype, bytesPer, max(l.Compression, 1), window, chunk)
 }

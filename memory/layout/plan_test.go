@@ -198,9 +198,12 @@ func TestPackedForms(t *testing.T) {
 
 	// Keys and values with their scales: 2 heads of 64 and 32 elements.
 	l := Layer{Kind: FullAttention, KVHeads: 2, KeyDim: 64, ValueDim: 32}
-	for d, want := range map[DType]uint64{BFloat16: 384, FP8: 192, INT8: 192, FP8PerTokenHead: 208, INT8PerTokenHead: 208, NVFP4: 108} {
+	for d, want := range map[DType]uint64{BFloat16: 384, FP8: 192, INT8: 192, FP8PerTokenHead: 208, INT8PerTokenHead: 208} {
 		require.EqualValues(t, 16*want, plan(t, &Model{Layers: []Layer{l}}, Options{KVDType: d}).BlockBytes, "%v", d)
 	}
+	_, err := NewPlan(&Model{Layers: []Layer{l}}, Options{KVDType: NVFP4})
+	require.ErrorContains(t, err, "nvfp4 takes keys and values of one size, not of 64 and 32")
+	require.EqualValues(t, 16*2*2*36, plan(t, &Model{Layers: []Layer{full(2, 64)}}, Options{KVDType: NVFP4}).BlockBytes)
 }
 
 func TestOptionErrors(t *testing.T) {

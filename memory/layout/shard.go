@@ -57,6 +57,8 @@ func cacheDType(m *Model, o *Options, i int) (DType, error) {
 			m.Name, i, d, FP8MLA, FP8MLA)
 	case (d == FP8MLA || d == NVFP4MLA) && !latent, (d == FP8PerTokenHead || d == INT8PerTokenHead || d == NVFP4) && latent:
 		return d, optionFault("model %q: layer %d: %v in a cache of %v", m.Name, i, l.Kind, d)
+	case d == NVFP4 && l.KeyDim != l.ValueDim: // nor does vLLM 0.33.0, v1/attention/backends/flashinfer.py
+		return d, optionFault("model %q: layer %d: %v takes keys and values of one size, not of %d and %d elements", m.Name, i, d, l.KeyDim, l.ValueDim)
 	}
 	return d, nil
 }
