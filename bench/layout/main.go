@@ -44,7 +44,8 @@ request and pool
 output
   -svg file         a picture of one block
   -json             one JSON object instead of the table
-  -diff o=v,...     what is different with other values of engine flags, as tp=2,order=BLNHC
+  -diff o=v,...     what is different with other values of engine flags, as tp=2,order=BLNHC, and what moves
+                    of a request when an engine of these reads it from one of those
 `
 
 // options are the flags, as given.
@@ -149,6 +150,9 @@ func run(args []string, out, errs io.Writer) int {
 		var other options
 		if other, err = o.changed(); err == nil {
 			second, err = other.report()
+		}
+		if err == nil {
+			second.Moves = first.moves(other)
 		}
 	}
 	if err != nil {

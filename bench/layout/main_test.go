@@ -106,6 +106,25 @@ func TestDiff(t *testing.T) {
 	require.Regexp(t, `group 0: page 0: heads +8 +4`, out)
 	require.Regexp(t, `group 0: page 0: dtype +bfloat16 +fp8`, out)
 	require.NotContains(t, out, "tokens in a block")
+	require.Contains(t, out, "a request can't move: ")
+	for args, want := range map[string]string{
+		"qwen3.5-35b-a3b -tokens 1500 -tp 2 -rank 1/tp=1,rank=0": "rank 1 of the first reads a request of the second: ",
+		"qwen3.5-35b-a3b -order LBHNC/tp=4":                      "from ranks [0 1 2 3]; ranks [] are told only",
+		"deepseek-v3/tp=4":                                       "from ranks [0]; ranks [1 2 3] are told only",
+		"gpt-oss-20b -tokens 1600/block-tokens=32":               "a request of the second: ",
+		"llama-3.1-8b -tokens 64/pp=2":                           "8388608 bytes in 32 moves, from ranks [0.0 1.0]",
+		"llama-3.1-8b -tokens 64/rank=0":                         "8388608 bytes in 32 moves, from ranks [0]",
+		"deepseek-v4-flash -tokens 1000/memory=0":                "",
+	} {
+		flags, other, _ := strings.Cut(args, "/")
+		status, out, errs := show(t, append(append([]string{"-model"}, strings.Fields(flags)...), "-diff", other)...)
+		if want == "" {
+			require.Equal(t, 2, status)
+			continue
+		}
+		require.Zero(t, status, errs)
+		require.Contains(t, out, want, args)
+	}
 	_, out, _ = show(t, "-model", "llama-3.1-8b", "-diff", "rank=0")
 	require.Contains(t, out, "sizes are equal")
 	status, out, errs = show(t, "-model", "llama-3.1-8b", "-json", "-diff", "pp=4,stage=3")

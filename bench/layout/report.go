@@ -30,6 +30,8 @@ type report struct {
 	Requests      int    `json:"requests"` // that fit
 	Zeroed        uint64 `json:"zeroed"`   // when its blocks are handed out
 	Reset         uint64 `json:"reset"`    // of state rows
+
+	Moves string `json:"moves,omitempty"` // of a request, from the second of two engines to the first
 }
 
 type groupReport struct {

@@ -95,8 +95,10 @@ func diff(out io.Writer, a, b *report) error {
 	line("bytes zeroed for a request", a.Zeroed, b.Zeroed)
 	line("bytes of states reset for it", a.Reset, b.Reset)
 	if changed == 0 {
-		_, err := fmt.Fprintln(out, "sizes are equal")
+		fmt.Fprintln(out, "sizes are equal")
+	} else if err := w.Flush(); err != nil {
 		return err
 	}
-	return w.Flush()
+	_, err := fmt.Fprintf(out, "\n%s\n", b.Moves)
+	return err
 }
