@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/loadgate/core"
 	"github.com/kvgate/kvgate/memory/kv"
+	"github.com/kvgate/kvgate/nixl"
 	"github.com/kvgate/kvgate/stream"
 )
 
@@ -59,7 +61,11 @@ func (g *Gate) Close(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	defer g.unlock()
-	return errors.Join(g.release(), g.poisonError(), g.owned.close())
+	if err := g.release(); err != nil {
+		return err
+	}
+	g.released = true
+	return errors.Join(g.poisonError(), g.owned.close())
 }
 
 func (g *Gate) poisonError() error {
@@ -75,17 +81,15 @@ func (g *Gate) poisonError() error {
 	return nil
 }
 
-// release frees what the gate made on the device.
+// release frees what the gate made on the device. After an error it may be called
+// again, and goes on where it was.
 func (g *Gate) release() error {
-	if g.released {
-		return nil
-	}
-	g.released = true
 	var errs []error
-	for _, t := range g.unclosed {
-		errs = append(errs, t.Close())
-	}
-	g.unclosed = nil
+	g.unclosed = slices.DeleteFunc(g.unclosed, func(t nixl.Transfer) bool {
+		err := t.Close()
+		errs = append(errs, err)
+		return err == nil
+	})
 	if g.feed != nil {
 		g.feed.Close()
 	}
@@ -94,7 +98,7 @@ func (g *Gate) release() error {
 		if s == nil {
 			continue
 		}
-		if !dead {
+		if !dead && !s.Closed() {
 			errs = append(errs, s.Sync(context.Background()))
 		}
 		errs = append(errs, s.Close())

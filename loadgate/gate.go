@@ -96,9 +96,10 @@ type Gate struct {
 	batch    *stream.Batch
 	fences   []launched // what batch holds
 
-	posters  *posters  // nil without an agent
-	bySlot   []*ticket // of transfers whose end has not been told
-	ofHolder []*ticket // the first of each holder, by slot
+	posters  *posters                        // nil without an agent
+	handed   map[nixl.Transfer]core.Transfer // what the gate has not closed
+	bySlot   []*ticket                       // of transfers whose end has not been told
+	ofHolder []*ticket                       // the first of each holder, by slot
 	free     []*ticket
 	news     []Ended // not told yet
 	kept     int     // of news, when it was looked through
@@ -158,7 +159,7 @@ func New(reg *event.Registry, set *kernels.Set, o Options) (*Gate, error) {
 func newGate(reg *event.Registry, set *kernels.Set, o Options) (*Gate, error) {
 	g := &Gate{reg: reg, clk: reg.Clock(), set: set, agent: o.Agent, compute: o.Compute,
 		batch: stream.NewBatch(reg), streams: map[kv.Timeline]*stream.Stream{},
-		peers: map[nixl.Peer]core.Peer{}, limit: o.HoldLimit, listener: o.Listener}
+		peers: map[nixl.Peer]core.Peer{}, handed: map[nixl.Transfer]core.Transfer{}, limit: o.HoldLimit, listener: o.Listener}
 	g.mu = clock.NewMutex(g.clk)
 	g.own[0] = o.Compute
 	if err := g.init(o); err != nil {

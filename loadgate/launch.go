@@ -61,8 +61,11 @@ func (g *Gate) submit(b *stream.Batch) error {
 	if err != nil {
 		accepted = 0
 		var se *cuda.SubmitError
-		if refused = errors.As(err, &se); refused {
+		if errors.As(err, &se) {
 			accepted = se.Index
+			// A stream that is being captured refuses the batch as a whole: that is
+			// no fault of whatever happens to be first in it.
+			refused = !errors.Is(err, cuda.ErrStreamCapturing)
 		}
 	}
 	for i := range g.fences {

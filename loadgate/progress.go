@@ -1,6 +1,7 @@
 package loadgate
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/kvgate/kvgate/loadgate/core"
@@ -17,21 +18,24 @@ import (
 func (g *Gate) Progress(budget int) (int, error) {
 	g.mu.Lock()
 	defer g.unlock()
-	return g.progress(budget)
+	n, err, launch := g.progress(budget)
+	return n, cmp.Or(err, launch)
 }
 
-func (g *Gate) progress(budget int) (int, error) {
-	err := g.catchUp()
-	n := g.drainPosters()
+// progress returns the device's error apart from that of launches, which is of
+// no concern to somebody who waits for something else.
+func (g *Gate) progress(budget int) (n int, err, launch error) {
+	err = g.catchUp()
+	n = g.drainPosters()
 	n += g.pollFlying(budget)
 	if err == nil {
-		err = g.flush()
+		launch = g.flush()
 		if len(g.unmarks) > 0 {
 			g.remark()
 		}
 	}
 	g.act()
-	return n, err
+	return n, err, launch
 }
 
 // ready refuses work for a gate that is closed, and brings it up to date.
@@ -155,6 +159,7 @@ func (g *Gate) retire() {
 		g.ended[i] = nil
 		if !t.quiet {
 			t.quiet = true
+			delete(g.handed, t.transfer)
 			if err := t.transfer.Close(); err != nil {
 				g.unclosed = append(g.unclosed, t.transfer)
 			}

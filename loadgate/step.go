@@ -327,6 +327,9 @@ func (g *Gate) begin(p core.Plan, streams []*stream.Stream) error {
 		return g.refuse(p, err)
 	}
 	for _, s := range streams {
+		if err := g.core.CheckLine(s.ID()); err != nil {
+			return g.refuse(p, fmt.Errorf("%w (%v)", err, s))
+		}
 		g.streams[s.ID()] = s
 	}
 	b := g.batch

@@ -2,6 +2,7 @@ package loadgate
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -250,6 +251,12 @@ func (g *Gate) handIn(kind core.Kind, h Holder, tr nixl.Transfer) (Transfer, err
 	if err := g.ours(kind, tr); err != nil {
 		return Transfer{}, err
 	}
+	if !reflect.TypeOf(tr).Comparable() {
+		return Transfer{}, fmt.Errorf("loadgate: %v: a %T has no identity: %w", kind, tr, core.ErrInvalid)
+	}
+	if old, ok := g.handed[tr]; ok {
+		return Transfer{}, fmt.Errorf("loadgate: %v: the gate has it already, as %v: %w", kind, old, core.ErrState)
+	}
 	if err := g.locate(kind, spec); err != nil {
 		return Transfer{}, err
 	}
@@ -262,6 +269,7 @@ func (g *Gate) handIn(kind core.Kind, h Holder, tr nixl.Transfer) (Transfer, err
 	}
 	t := g.newTicket(id, h)
 	t.kind, t.transfer, t.peer = kind, tr, spec.Peer
+	g.handed[tr] = id
 	if g.core.TransferState(id) == core.Held && g.listener.Held != nil {
 		why, _ := g.core.Reason(id)
 		i := g.info(t, nil)

@@ -58,7 +58,10 @@ func (t Transfer) Wait(ctx context.Context) error {
 
 func (g *Gate) wait(ctx context.Context, w *gateWait) error {
 	for {
-		_, err := g.Progress(0)
+		g.mu.Lock()
+		_, err, _ := g.progress(0) // whose launch fails is told of it in another way
+		owed := len(g.unmarks) > 0
+		g.unlock()
 		if w.over() {
 			return nil
 		}
@@ -73,7 +76,7 @@ func (g *Gate) wait(ctx context.Context, w *gateWait) error {
 			w.deaf = true
 			err = g.clk.WaitUntil(ctx, w, clock.Never)
 		} else {
-			err = g.reg.WaitUntil(ctx, w, g.deadline())
+			err = g.reg.WaitUntil(ctx, w, g.deadline(owed))
 		}
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -84,13 +87,22 @@ func (g *Gate) wait(ctx context.Context, w *gateWait) error {
 	}
 }
 
-func (g *Gate) deadline() time.Duration {
-	if g.limit == 0 {
-		return clock.Never
+// remarkEvery is how often a mark that could not be recorded is tried again while
+// somebody waits.
+const remarkEvery = time.Millisecond
+
+// deadline returns when a wait has to look again, whatever happens.
+func (g *Gate) deadline(owed bool) time.Duration {
+	at := time.Duration(clock.Never)
+	if g.limit > 0 {
+		g.mu.Lock()
+		at = time.Duration(g.core.Deadline())
+		g.mu.Unlock()
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return time.Duration(g.core.Deadline())
+	if owed {
+		at = min(at, g.clk.Now()+remarkEvery)
+	}
+	return at
 }
 
 // gateWait ends a wait when what it is for has come, or when the gate has

@@ -72,7 +72,11 @@ func (c *Core) Deadline() kv.Instant {
 	if c.opts.HoldLimit == 0 || c.aging.due == 0 {
 		return kv.Never
 	}
-	return c.tickets[c.aging.due-1].since + c.opts.HoldLimit
+	since := c.tickets[c.aging.due-1].since
+	if c.opts.HoldLimit > kv.Never-since {
+		return kv.Never
+	}
+	return since + c.opts.HoldLimit
 }
 
 // Reason says in words what a held transfer waits for.

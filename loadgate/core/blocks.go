@@ -33,7 +33,7 @@ type block struct {
 	group  kv.Group
 	dirty  bool    // must be filled before use
 	owed   Filling // with what, while dirty
-	lost   bool    // a load into it did not arrive
+	lost   bool    // a load into it did not arrive; see Core.losses
 	nodes  int32
 	pieces int32
 	launch int32 // zeroing that has left the core and has no fence yet
@@ -42,7 +42,6 @@ type block struct {
 	visit  uint32
 	stamp  set // uses by holders that have let go of it, and by single tenancies
 	zeroed set // zeroing and resetting in this tenancy
-	hole   kv.Range
 }
 
 func (b *block) init() {
@@ -116,7 +115,11 @@ func (c *Core) begin(b int32, gen kv.Generation, g kv.Group) {
 	bl := &c.blocks[b]
 	// What earlier tenancies left under way is one set from here on.
 	bl.stamp, bl.zeroed = c.union(bl.stamp, bl.zeroed), 0
-	bl.group, bl.dirty, bl.owed, bl.lost = g, c.groups[g].NeedsFill, c.groups[g].Filling, false
+	if bl.lost { // nobody holds it, so no count has it
+		bl.lost = false
+		delete(c.losses, b)
+	}
+	bl.group, bl.dirty, bl.owed = g, c.groups[g].NeedsFill, c.groups[g].Filling
 	c.counts.Tenancies++
 }
 

@@ -65,6 +65,7 @@ type Core struct {
 	view   *rankView
 
 	blocks  []block
+	losses  map[int32]*loss // of blocks that are lost
 	holders []holder
 	nodes   []node
 	plans   []plan
@@ -116,7 +117,7 @@ func New(pools []Pool, o Options) (*Core, error) {
 	if len(pools) == 0 || len(pools) > 1<<16-1 {
 		return nil, fmt.Errorf("loadgate: %d pools: %w", len(pools), ErrInvalid)
 	}
-	c := &Core{opts: o}
+	c := &Core{opts: o, losses: map[int32]*loss{}}
 	pools = slices.Clone(pools)
 	total := 0
 	for i := range pools {

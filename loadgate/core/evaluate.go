@@ -1,5 +1,7 @@
 package core
 
+import "fmt"
+
 // evaluate lets a held ticket go, or puts it where it waits for the first thing
 // that is in its way.
 func (c *Core) evaluate(i int32) {
@@ -45,7 +47,7 @@ func (c *Core) listFences(i int32) bool {
 			return false
 		}
 		if tk.kind == Store && c.missed(pc.block, pc.bytes) { // the load that it waited for
-			c.end(i, c.blockError("store", pc.block, c.view.at[pc.block].gen, ErrLost))
+			c.end(i, c.blockError("store", pc.block, c.view.at[pc.block].gen, fmt.Errorf("%w: %w", ErrLost, c.causeOf(pc.block))))
 			return false
 		}
 		s = c.union(s, c.uses(pc.block))

@@ -259,6 +259,15 @@ func (c *Core) Completed(id kv.Timeline) kv.Seq {
 // mark comes near.
 const maxOpenMarks = 1 << 20
 
+// CheckLine refuses a timeline on which no mark could be told to the core, before
+// anything is launched on its stream: ids from 2^20 on, and sequences from 2^43.
+func (c *Core) CheckLine(id kv.Timeline) error {
+	if id == 0 || id >= 1<<lineBits || c.Completed(id) >= 1<<seqBits-maxOpenMarks {
+		return refuse("launch", fmt.Sprintf("timeline %d at mark %d", id, c.Completed(id)), ErrInvalid)
+	}
+	return nil
+}
+
 func (c *Core) checkMark(op string, m kv.Point) error {
 	if m.Timeline == 0 || m.Timeline >= 1<<lineBits || m.Seq == 0 || m.Seq >= 1<<seqBits || m.Seq > c.Completed(m.Timeline)+maxOpenMarks {
 		return refuse(op, "mark "+m.String(), ErrInvalid)

@@ -159,7 +159,7 @@ func (c *Core) attach(i, b int32) {
 	if bl.lost {
 		hd.lost++
 		if hd.cause == nil {
-			hd.cause = ErrLost
+			hd.cause = c.causeOf(b)
 		}
 	}
 	if bl.launch >= 0 {

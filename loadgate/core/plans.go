@@ -193,8 +193,8 @@ func (c *Core) checkPlan(op string, p Plan) (int32, error) {
 	}
 	for _, a := range pl.extra {
 		b := c.at(a)
-		if c.blocks[b].lost && c.blocks[b].hole.Overlaps(a.Range) {
-			return 0, c.blockError(op, b, a.Tenancy.Generation, ErrLost)
+		if c.missed(b, a.Range) {
+			return 0, c.blockError(op, b, a.Tenancy.Generation, fmt.Errorf("%w: %w", ErrLost, c.causeOf(b)))
 		}
 		for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
 			pc := &c.pieces[q]

@@ -3,8 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-
-	"github.com/kvgate/kvgate/memory/kv"
 )
 
 // Posted tells that the transport has taken a transfer.
@@ -201,13 +199,10 @@ func (c *Core) tell(i int32, cause error) {
 }
 
 func (c *Core) arrived(pc *piece) {
-	bl := &c.blocks[pc.block]
 	if pc.clears {
 		c.setDirty(pc.block, false)
 	}
-	if bl.lost && pc.bytes.Contains(bl.hole) {
-		c.setLost(pc.block, false)
-	}
+	c.bring(pc.block, pc.bytes)
 }
 
 // missing marks a block as lost. It is not zeroed for that: other bytes of it
@@ -215,12 +210,7 @@ func (c *Core) arrived(pc *piece) {
 // ones, or its owner asked for zeros.
 func (c *Core) missing(i int32, pc *piece, cause error) {
 	bl := &c.blocks[pc.block]
-	if bl.lost {
-		bl.hole = hull(bl.hole, pc.bytes)
-	} else {
-		bl.hole = pc.bytes
-		c.setLost(pc.block, true)
-	}
+	c.lose(pc.block, pc.bytes, cause)
 	for n := bl.nodes; n >= 0; n = c.nodes[n].nextInBlock {
 		k := c.nodes[n].holder
 		hd := &c.holders[k]
@@ -233,28 +223,6 @@ func (c *Core) missing(i int32, pc *piece, cause error) {
 		hd.told = c.tickets[i].number
 		c.emit(Action{Kind: TellFailed, Transfer: c.transferOf(i), Holder: c.handleOf(k), Err: cause})
 	}
-}
-
-// missed reports whether a load did not bring some of the bytes, and nothing
-// has since.
-func (c *Core) missed(b int32, bytes kv.Range) bool {
-	return c.blocks[b].lost && c.blocks[b].hole.Overlaps(bytes)
-}
-
-// healing reports whether a load that will bring all the missing bytes is under
-// way.
-func (c *Core) healing(b int32) bool {
-	for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
-		if tk := &c.tickets[c.pieces[q].ticket]; tk.kind == Load && !tk.told && c.pieces[q].bytes.Contains(c.blocks[b].hole) {
-			return true
-		}
-	}
-	return false
-}
-
-func hull(a, b kv.Range) kv.Range {
-	off := min(a.Off, b.Off)
-	return kv.Range{Off: off, Len: max(a.End(), b.End()) - off}
 }
 
 // end closes a transfer that is quiet: its blocks may come back.

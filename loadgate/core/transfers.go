@@ -246,8 +246,8 @@ func (c *Core) addPiece(i, holder int32, p *Piece) error {
 	if err != nil {
 		return err
 	}
-	if c.tickets[i].kind == Store && c.missed(b, bytes) && !c.healing(b) {
-		return c.blockError(op, b, p.Tenancy.Generation, ErrLost)
+	if c.tickets[i].kind == Store && c.missed(b, bytes) && !c.healing(b, bytes) {
+		return c.blockError(op, b, p.Tenancy.Generation, fmt.Errorf("%w: %w", ErrLost, c.causeOf(b)))
 	}
 	for q := c.blocks[b].pieces; q >= 0; q = c.pieces[q].nextInBlock {
 		o := &c.pieces[q]

@@ -125,7 +125,7 @@ func (c *Core) Zero(r ZeroRequest) error {
 		b := c.pools[r.Pool].base + int32(t.Block)
 		if c.blocks[b].visit != c.visit {
 			c.blocks[b].visit = c.visit
-			c.setLost(b, false) // whoever asks for zeros wants no load any more
+			c.unlose(b) // whoever asks for zeros wants no load any more
 			if k := c.blocks[b].launch; k >= 0 {
 				if c.launchs[k].Filling == r.Filling {
 					continue // it is asked for, and nothing has come in between
