@@ -36,8 +36,7 @@ export CGO_LDFLAGS="-O2 -g -L$lib -Wl,--as-needed"
 # attempt runs a test a few times: gorgonia.org/cu's tests do not lock their
 # threads, and a goroutine that wanders to another has lost its context.
 attempt() {
-	local try
-	for try in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		(cd "$1" && KVGATE_SOFT_PLAIN=1 timeout 300 ./cu.test -test.run "^$2\$" >"$2.out" 2>&1) && return
 		grep -aq InvalidContext "$1/$2.out" || return
 	done

@@ -15,7 +15,7 @@ portable() {
 	needs=$(readelf -dW "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 	bad=$(grep -vE '^(libc|libpthread|libdl|libresolv|libm)\.so\.[0-9]+$|^ld-linux-' <<<"$needs" || true)
 	if [ -n "$bad" ]; then
-		echo "gpu-kit: $1 is linked with" $bad", which another machine need not have" >&2
+		echo "gpu-kit: $1 is linked with ${bad//$'\n'/ }, which another machine need not have" >&2
 		return 1
 	fi
 	needs=$( (readelf -VW "$1" | grep -oE 'GLIBC_[0-9.]+' | cut -d_ -f2; echo "$max_glibc") | sort -V | tail -1)
@@ -31,7 +31,7 @@ build() {
 		return 1
 	fi
 	# Results of earlier runs stay.
-	rm -rf "$kit"/{bin,kernels,memory,run.sh,README.txt,SHA256SUMS}
+	rm -rf "${kit:?}"/{bin,kernels,memory,run.sh,README.txt,SHA256SUMS}
 	mkdir -p "$kit/bin" "$kit/kernels" "$kit/memory/layout/testdata"
 	export CGO_ENABLED=1
 	local flags=(-trimpath -ldflags '-s -w') revision=unknown modified=true

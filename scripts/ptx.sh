@@ -32,7 +32,7 @@ compile() {
 		CGO_ENABLED=1 go run ./kernels/internal/mkptx -nvrtc "$nvrtc" -out "$2" "$1"/*.cu
 		return
 	fi
-	# shellcheck disable=SC2086 # several kernels
+	# shellcheck disable=SC2046,SC2086 # several kernels
 	CGO_ENABLED=1 go run ./kernels/internal/mkptx -nvrtc "$nvrtc" -out "$2" -define "$define" \
 		$(printf 'kernels/%s.cu ' $variant_kernels)
 }
