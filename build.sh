@@ -7,7 +7,7 @@ root=$PWD
 # The release of honnef.co/go/tools that the lint pass runs.
 staticcheck_version=v0.8.2
 
-passes="deps ptx ptx-check softcuda rehearse gpu-kit kit-rehearsal lint test race nixl fuzz cgocheck gorgonia gorgonia-bench nvml tune nixl-bench bench ci"
+passes="deps ptx ptx-check softcuda rehearse gpu-kit kit-rehearsal lint test race nixl fuzz libcuda-check cgocheck gorgonia gorgonia-bench nvml tune nixl-bench bench ci"
 
 usage() {
 	cat <<-END
@@ -32,6 +32,9 @@ usage() {
 		  nixl       what starts, stops and kills processes over NIXL, the same way
 		  fuzz       each fuzz target for a while; KVGATE_FUZZTIME is the seconds for
 		             all of them (60)
+		  libcuda-check
+		             the symbols that are listed against those of NVIDIA's libcuda.so.1,
+		             which is fetched from Debian where there is none
 		  cgocheck   the packages that call C, with Go's checks of what is passed
 		             to C, and with the address sanitizer
 		  gorgonia   cuda/gorgonia and gorgonia.org/cu's own tests over the simulator
@@ -165,6 +168,17 @@ pass_fuzz() {
 	for line in "${targets[@]}"; do
 		run env CGO_ENABLED=1 go test -run '^$' -fuzz "^${line#* }\$" -fuzztime "$((seconds > 0 ? seconds : 1))s" "${line% *}"
 	done
+}
+
+# Without a GPU the library makes a device node all the same, if it may.
+pass_libcuda-check() {
+	needs_c libcuda-check
+	local path before result=0
+	path=$(scripts/libcuda.sh make) || true # the tests skip with what it says
+	before=$(compgen -G '/dev/nvidia*' || true)
+	gotest CGO_ENABLED=1 "KVGATE_LIBCUDA=$path" -count=1 -v -run RealLibcuda ./cuda/driver || result=1
+	comm -13 <(sort <<<"$before") <(compgen -G '/dev/nvidia*' | sort) | xargs -r rm -f
+	return $result
 }
 
 # The packages that call C.

@@ -6,6 +6,7 @@ package engine
 
 /*
 #include <stdint.h>
+#include <stdlib.h>
 
 static int call0(void *f) { return ((int (*)(void))f)(); }
 static int call1(void *f, uint64_t a) { return ((int (*)(uint64_t))f)(a); }
@@ -14,6 +15,10 @@ static int out1(void *f, uint64_t *out) { return ((int (*)(uint64_t *))f)(out); 
 static int out2(void *f, uint64_t *out, uint64_t a) { return ((int (*)(uint64_t *, uint64_t))f)(out, a); }
 static int out3(void *f, uint64_t *out, uint64_t a, uint64_t b) { return ((int (*)(uint64_t *, uint64_t, uint64_t))f)(out, a, b); }
 static int in_out(void *f, uint64_t a, uint64_t *out) { return ((int (*)(uint64_t, uint64_t *))f)(a, out); }
+static int proc_address(void *f, const char *name, void **fn, int version) {
+	int status = 0; // says why there is none; the result does, too
+	return ((int (*)(const char *, void **, int, uint64_t, int *))f)(name, fn, version, 0, &status);
+}
 static int mode(void *f, int *m) { return ((int (*)(int *))f)(m); }
 */
 import "C"
@@ -49,6 +54,22 @@ func code(r C.int) error {
 
 // Init is cuInit.
 func (e Engine) Init() error { return code(C.call1(e.fn("cuInit"), 0)) }
+
+// DriverVersion is cuDriverGetVersion.
+func (e Engine) DriverVersion() (int, error) {
+	var v C.int
+	err := code(C.mode(e.fn("cuDriverGetVersion"), &v))
+	return int(v), err
+}
+
+// ProcAddress is cuGetProcAddress_v2, without flags: the function of that name,
+// which has no version suffix, as it was in a version of CUDA.
+func (e Engine) ProcAddress(name string, version int) (fn unsafe.Pointer, err error) {
+	n := C.CString(name)
+	defer C.free(unsafe.Pointer(n))
+	err = code(C.proc_address(e.fn("cuGetProcAddress_v2"), n, &fn, C.int(version)))
+	return fn, err
+}
 
 // NewContext makes a context, which is current afterwards.
 func (e Engine) NewContext(device int) (uint64, error) {
