@@ -34,7 +34,6 @@
 // A pool of the gate takes [Arena.Tables]: every byte that a transfer may touch,
 // and for each group what has to be written before a block has a new owner.
 // Where the one lies in the other says [Table.Ranges].
-// [Arena.SegmentsMerged] is the table by which vLLM zeroes, for comparison.
 //
 // [Plan.Cover] says which blocks and bytes a range of a request's tokens touches,
 // and what of these blocks it leaves; [Plan.Live] which tokens a group still needs.
