@@ -90,22 +90,14 @@ func readResult(r io.Reader) (*Result, error) {
 }
 
 // tail is the end of a test's output.
-type tail struct{ lines [][]byte }
+type tail []byte
 
 func (t *tail) add(line []byte) {
-	t.lines = append(t.lines, bytes.Clone(line[:min(len(line), maxOutput)]))
-	size := 0
-	for i := len(t.lines) - 1; i >= 0; i-- {
-		if size += len(t.lines[i]) + 1; size > maxOutput && i < len(t.lines)-1 {
-			t.lines = t.lines[i+1:]
-			break
-		}
-	}
+	*t = append(append(*t, line...), '\n')
+	*t = (*t)[max(0, len(*t)-maxOutput):]
 }
 
-func (t *tail) String() string {
-	return strings.ToValidUTF8(strings.TrimSpace(string(bytes.Join(t.lines, []byte("\n")))), "?")
-}
+func (t *tail) String() string { return strings.ToValidUTF8(strings.TrimSpace(string(*t)), "?") }
 
 type parser struct {
 	result  *Result
@@ -137,7 +129,7 @@ func (p *parser) marked(line string) {
 			if _, known := p.running[name]; !known {
 				p.order = append(p.order, name)
 			}
-			p.running[name] = &tail{}
+			p.running[name] = new(tail)
 			p.current = name
 		case "CONT", "NAME":
 			p.current = name
@@ -254,6 +246,3 @@ func (p *parser) row(line string) bool {
 	p.result.Rows = append(p.result.Rows, row)
 	return true
 }
-
-// timedOut reports that the binary ended itself at its -test.timeout.
-func (r *Result) timedOut() bool { return strings.HasPrefix(r.Panic, "panic: test timed out") }

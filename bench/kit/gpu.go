@@ -227,8 +227,8 @@ type holder struct {
 func startHolder(clk clock.Clock, dir, logs string, env []string, limit time.Duration) *holder {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &holder{clk: clk, until: filepath.Join(logs, "over"), ended: make(chan outcome, 1), cancel: cancel}
-	c := command{Path: filepath.Join(dir, "bin", "driver.test"), Args: []string{"-test.run", "^TestHoldOnGPU$", "-test.v"}, Dir: dir,
-		Env: slices.Concat(env, []string{"KVGATE_REQUIRE_GPU=1", "KVGATE_HOLD_UNTIL=" + h.until}), Log: filepath.Join(logs, "hold.log"), Limit: limit}
+	c := command{path: filepath.Join(dir, "bin", "driver.test"), args: []string{"-test.run", "^TestHoldOnGPU$", "-test.v"}, dir: dir,
+		env: append(slices.Clone(env), "KVGATE_HOLD_UNTIL="+h.until), log: filepath.Join(logs, "hold.log"), limit: limit}
 	clk.Go("hold the device", func() {
 		h.ended <- execute(ctx, clk, c)
 		clk.Notify()
@@ -241,12 +241,12 @@ func (h *holder) end() string {
 	defer h.cancel()
 	if len(h.ended) > 0 {
 		o := <-h.ended
-		return "the context was not held: the process ended early: " + o.Reason
+		return "the context was not held: the process ended early: " + o.reason
 	}
 	over := clock.Func("the end of the holder", func() bool { return len(h.ended) > 0 })
 	if err := os.WriteFile(h.until, nil, 0o666); err == nil && h.clk.WaitUntil(context.Background(), over, h.clk.Now()+reapTime) == nil {
-		if o := <-h.ended; !o.OK() {
-			return "the process that held the context: " + o.Reason
+		if o := <-h.ended; o.reason != "" {
+			return "the process that held the context: " + o.reason
 		}
 		return ""
 	}

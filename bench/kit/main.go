@@ -21,23 +21,19 @@
 // keeps the figures that it had come to, and the others still run. Without a usable
 // driver the report says so at once, with the reason.
 //
-// Lines that begin with "observed" are what hardware answered to questions that no
-// page of the vendor's answers: none is wrong, and none makes a part fail.
-//
-// The exit status is 0 when every part passed, 1 when one did not, 2 on bad
-// arguments, 3 without a usable driver. A simulated libcuda is no usable driver
-// but with -simulated, which is how the kit is rehearsed; the report then says
-// that no figure is of hardware, and so does the unit of each.
+// README.txt says how to read the report. The exit status is 0 when every part
+// passed, 1 when one did not, 2 on bad arguments, 3 without a usable driver. A
+// simulated libcuda is no usable driver but with -simulated, which is how the kit is
+// rehearsed; the report then says that no figure is of hardware, and so does the unit
+// of each.
 //
 // # Rehearsal
 //
-// ./build.sh kit-rehearsal runs the kit in an empty environment over the
-// simulator as libcuda.so.1, with limits four times as long; and again over one that
-// is too slow, one that fails and one that hangs. That is two Go runtimes in a
-// process, which Go does not promise to work, so loops without calls are not made to
-// give way. What it can't rehearse are the figures, nvidia-smi, a driver that
-// crashes or hangs in the kernel, sizes and launch counts of a GPU's
-// measurements (a simulated device gets smaller ones), and NIXL.
+// ./build.sh kit-rehearsal runs the kit in an empty environment over the simulator as
+// libcuda.so.1, also over one that is slow, fails and hangs. That is two Go runtimes in
+// a process, which Go does not promise to work. What it can't rehearse are the figures,
+// nvidia-smi, a driver that crashes or hangs in the kernel, sizes and launch counts of a
+// GPU's measurements (a simulated device gets smaller ones), and NIXL.
 package main
 
 import (

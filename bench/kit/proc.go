@@ -15,44 +15,26 @@ import (
 )
 
 // command is a program to be run. It runs in a process group of its own,
-// without input, and all that it writes goes to Log.
+// without input, and all that it writes goes to log, a file.
 type command struct {
-	Path  string
-	Args  []string
-	Env   []string
-	Dir   string
-	Log   string        // the file; what is there is replaced
-	Limit time.Duration // how long it may run
-}
-
-// ending says how a program came to its end.
-type ending uint8
-
-const (
-	exited      ending = iota // on its own: see Exit
-	signalled                 // a signal that was not ours: a crash
-	timedOut                  // killed at its limit
-	flooded                   // killed for writing more than maxLog
-	interrupted               // killed since the context was done
-	notStarted
-)
-
-func (e ending) String() string {
-	return [...]string{"exited", "signalled", "timed out", "flooded", "interrupted", "not started"}[e]
+	path  string
+	args  []string
+	env   []string
+	dir   string
+	log   string
+	limit time.Duration // how long it may run
 }
 
 // outcome is what became of a program.
 type outcome struct {
-	Ending ending
-	Exit   int // status of one that exited, else -1
-	Took   time.Duration
-	// Reason says in words what went wrong; empty after exit status 0 with
+	took time.Duration
+	// reason says in words what went wrong; empty after exit status 0 with
 	// nothing left behind.
-	Reason string
+	reason string
+	// started is false where it could not be, and late true where it was killed at
+	// its limit.
+	started, late bool
 }
-
-// OK reports that the program exited with status 0, and left no process.
-func (o outcome) OK() bool { return o.Reason == "" }
 
 const (
 	// maxLog is how much a program may write, in bytes.
@@ -67,99 +49,75 @@ const (
 	overtime = dumpTime + reapTime + time.Second
 )
 
-// execute runs a program to its end and reports it. What the program started and
-// left in its process group is killed too, and counts as a fault. It
-// returns at most [overtime] after the limit.
+// execute runs a program to its end. What the program started and left in its
+// process group is killed too, and counts as a fault. It returns at most
+// [overtime] after the limit.
 func execute(ctx context.Context, clk clock.Clock, c command) outcome {
-	log, err := os.Create(c.Log)
+	log, err := os.Create(c.log)
 	if err != nil {
-		return outcome{Ending: notStarted, Exit: -1, Reason: err.Error()}
+		return outcome{reason: err.Error()}
 	}
 	defer log.Close()
-	cmd := exec.Command(c.Path, c.Args...)
+	cmd := exec.Command(c.path, c.args...)
 	// A file, not a pipe: a process that survives can't keep us from the end.
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, log, log
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.env, c.dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	start := clk.Now()
 	if err := cmd.Start(); err != nil {
-		return outcome{Ending: notStarted, Exit: -1, Reason: err.Error()}
+		return outcome{reason: err.Error()}
 	}
-	r := &process{clk: clk, cmd: cmd, ended: make(chan error, 1)}
-	clk.Go("wait for "+c.Path, func() {
-		r.ended <- cmd.Wait()
+	ended := make(chan error, 1)
+	clk.Go("wait for "+c.path, func() {
+		ended <- cmd.Wait()
 		clk.Notify()
 	})
-	o := r.until(ctx, start+c.Limit)
-	o.Took = clk.Now() - start
-	if o.Ending == timedOut {
-		o.Reason = fmt.Sprintf("killed after %s, its limit%s", c.Limit, o.Reason)
-	}
-	return o
-}
-
-type process struct {
-	clk   clock.Clock
-	cmd   *exec.Cmd
-	ended chan error
-}
-
-// until waits for the end, and brings it about where it has to.
-func (r *process) until(ctx context.Context, deadline time.Duration) outcome {
-	tooMuch := false
-	over := clock.Func("the end of "+r.cmd.Path, func() bool { return len(r.ended) > 0 })
+	over := clock.Func("the end of "+c.path, func() bool { return len(ended) > 0 })
+	o := outcome{started: true}
 	for {
 		// The log grows without telling anybody.
-		err := r.clk.WaitUntil(ctx, over, min(deadline, r.clk.Now()+100*time.Millisecond))
-		if err == nil {
-			return r.finished(<-r.ended)
-		}
-		if i, err := r.cmd.Stdout.(*os.File).Stat(); err == nil && i.Size() > maxLog {
-			tooMuch = true
-		}
+		err := clk.WaitUntil(ctx, over, min(start+c.limit, clk.Now()+100*time.Millisecond))
+		i, _ := log.Stat()
 		switch {
+		case err == nil:
+			o.reason = finished(cmd, <-ended)
 		case ctx.Err() != nil:
-			return outcome{Ending: interrupted, Exit: -1, Reason: fmt.Sprintf("%v%s", context.Cause(ctx), r.kill())}
-		case tooMuch:
-			return outcome{Ending: flooded, Exit: -1, Reason: fmt.Sprintf("killed: wrote more than %d MiB%s", maxLog>>20, r.kill())}
-		case r.clk.Now() >= deadline:
-			return outcome{Ending: timedOut, Exit: -1, Reason: r.kill()}
+			o.reason = context.Cause(ctx).Error() + kill(clk, cmd, over)
+		case i != nil && i.Size() > maxLog:
+			o.reason = fmt.Sprintf("killed: wrote more than %d MiB%s", maxLog>>20, kill(clk, cmd, over))
+		case clk.Now() >= start+c.limit:
+			o.late, o.reason = true, fmt.Sprintf("killed after %s, its limit%s", c.limit, kill(clk, cmd, over))
+		default:
+			continue
 		}
+		o.took = clk.Now() - start
+		return o
 	}
 }
 
-// finished looks at a program that has ended by itself.
-func (r *process) finished(err error) outcome {
-	o := outcome{Ending: exited}
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		o.Exit = exit.ExitCode()
-		o.Reason = exit.Error()
-	default:
-		o.Ending, o.Exit, o.Reason = signalled, -1, err.Error()
-	}
+// finished says what is wrong with a program that has ended by itself.
+func finished(cmd *exec.Cmd, err error) string {
+	left := error(nil)
 	// The group lives as long as anybody is in it.
-	if unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL) == nil {
-		if o.Reason != "" {
-			o.Reason += "; "
-		}
-		o.Reason += "left processes behind, which were killed"
+	if unix.Kill(-cmd.Process.Pid, unix.SIGKILL) == nil {
+		left = errors.New("left processes behind, which were killed")
 	}
-	return o
+	if err != nil && left != nil {
+		err, left = fmt.Errorf("%w; %w", err, left), nil
+	}
+	if err := errors.Join(err, left); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // kill ends the whole group, and returns what is to be said about that.
-func (r *process) kill() string {
-	group := -r.cmd.Process.Pid
-	_ = unix.Kill(r.cmd.Process.Pid, unix.SIGQUIT) // the program alone: only it is to tell
-	over := clock.Func("the end of a killed program", func() bool { return len(r.ended) > 0 })
+func kill(clk clock.Clock, cmd *exec.Cmd, over clock.Cond) string {
+	_ = unix.Kill(cmd.Process.Pid, unix.SIGQUIT) // the program alone: only it is to tell
 	bg := context.Background()
-	_ = r.clk.WaitUntil(bg, over, r.clk.Now()+dumpTime)
-	_ = unix.Kill(group, unix.SIGKILL)
-	if r.clk.WaitUntil(bg, over, r.clk.Now()+reapTime) != nil {
+	_ = clk.WaitUntil(bg, over, clk.Now()+dumpTime)
+	_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+	if clk.WaitUntil(bg, over, clk.Now()+reapTime) != nil {
 		return "; it does not end even so, and is left behind"
 	}
-	<-r.ended
 	return ""
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -107,11 +108,8 @@ func (r *Report) judge() {
 
 // exitCode is the exit status of a run with that verdict.
 func (r *Report) exitCode() int {
-	switch r.Verdict {
-	case "passed":
-		return 0
-	case "no driver":
-		return 3
+	if code, ok := map[string]int{"passed": 0, "no driver": 3}[r.Verdict]; ok {
+		return code
 	}
 	return 1
 }
@@ -186,7 +184,7 @@ func (r *Report) text() string {
 		r.Host.CPU, r.Host.CPUs, r.Host.MemoryMiB, r.Host.Kernel)
 	if d := r.Device; d != nil {
 		fmt.Fprintf(&b, "device   %s, compute capability %d.%d, %d SMs, %d MiB, PCI %s, UUID %s\n", d.Name, d.Capability[0], d.Capability[1], d.SMs,
-			d.Memory>>20, orUnknown(d.PCI), orUnknown(d.UUID))
+			d.Memory>>20, cmp.Or(d.PCI, "unknown"), cmp.Or(d.UUID, "unknown"))
 		bandwidth := "unknown"
 		if d.Bandwidth > 0 {
 			bandwidth = fmt.Sprintf("%.0f GB/s", float64(d.Bandwidth)/1e9)
@@ -209,13 +207,6 @@ func (r *Report) text() string {
 		r.Parts[i].write(&b)
 	}
 	return b.String()
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return s
 }
 
 func (p *Part) write(b *strings.Builder) {

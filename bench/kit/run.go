@@ -179,23 +179,23 @@ func (k *kit) runPart(ctx context.Context, p part, to *Part) {
 	}
 	limit = min(limit, max(k.deadline-k.clk.Now(), time.Second))
 	to.Limit = limit.Seconds()
-	c := command{Path: filepath.Join(k.dir, "bin", p.program), Args: slices.Clone(p.args), Env: k.env, Dir: filepath.Join(k.dir, p.dir),
-		Log: filepath.Join(k.logs, p.name+".log"), Limit: limit}
+	c := command{path: filepath.Join(k.dir, "bin", p.program), args: slices.Clone(p.args), env: k.env, dir: filepath.Join(k.dir, p.dir),
+		log: filepath.Join(k.logs, p.name+".log"), limit: limit}
 	if p.name == kitPart {
-		c.Path = p.program // the system's
+		c.path = p.program // the system's
 	}
 	if !p.plain {
-		c.Args = append(c.Args, "-test.v=test2json", "-test.timeout="+max(limit-ownTimeout, limit/2).String())
+		c.args = append(c.args, "-test.v=test2json", "-test.timeout="+max(limit-ownTimeout, limit/2).String())
 	}
 	if k.rehearse {
-		c.Args = append(c.Args, p.simulated...)
+		c.args = append(c.args, p.simulated...)
 		if p.slow != 0 && !slices.ContainsFunc(k.env, func(e string) bool { return strings.HasPrefix(e, "KVGATE_SOFT_SLOW=") }) {
-			c.Env = append(slices.Clone(c.Env), fmt.Sprintf("KVGATE_SOFT_SLOW=%d", p.slow))
+			c.env = append(slices.Clone(c.env), fmt.Sprintf("KVGATE_SOFT_SLOW=%d", p.slow))
 		}
 	}
 	to.Reason = ""
 	o := execute(ctx, k.clk, c)
-	to.Seconds, to.Status = o.Took.Seconds(), passed
+	to.Seconds, to.Status = o.took.Seconds(), passed
 	fail := func(why string) {
 		if to.Status == passed {
 			to.Status = failed
@@ -206,15 +206,15 @@ func (k *kit) runPart(ctx context.Context, p part, to *Part) {
 		to.Reason = why
 	}
 	switch {
-	case o.Ending == notStarted:
-		to.Status, to.Reason = notRun, o.Reason
+	case !o.started:
+		to.Status, to.Reason = notRun, o.reason
 		return
-	case o.Ending == timedOut:
-		to.Status, to.Reason = late, o.Reason
-	case !o.OK():
-		fail(o.Reason)
+	case o.late:
+		to.Status, to.Reason = late, o.reason
+	case o.reason != "":
+		fail(o.reason)
 	}
-	log, err := os.ReadFile(c.Log)
+	log, err := os.ReadFile(c.log)
 	if err != nil {
 		fail("its log: " + err.Error())
 	}
@@ -244,7 +244,7 @@ func (k *kit) runPart(ctx context.Context, p part, to *Part) {
 			fail(x.why)
 		}
 	}
-	if to.Status == failed && result.timedOut() {
+	if to.Status == failed && strings.HasPrefix(result.Panic, "panic: test timed out") {
 		to.Status = late
 	}
 	if p.plain {
