@@ -21,6 +21,9 @@
 // The table of nixl/nixltest holds a fabric to this. [Registry], [Peers],
 // [Refuse] and [Spec.Check] are the parts that implementations share.
 //
+// Metadata travels by whatever connects two programs; nixl/exchange has two ways,
+// through etcd and over a socket.
+//
 // The package knows nothing of CUDA: addresses are integers, and nothing here
 // orders a transfer against a stream. That is the business of loadgate.
 package nixl

@@ -30,10 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func newContext(t *testing.T) cu.CUContext { return contextOn(t, 0) }
-
-func contextOn(t *testing.T, dev cu.Device) cu.CUContext {
-	ctx, err := dev.MakeContext(cu.SchedAuto)
+func newContext(t *testing.T) cu.CUContext {
+	ctx, err := cu.Device(0).MakeContext(cu.SchedAuto)
 	require.NoError(t, err)
 	_, err = cu.PopCurrentCtx()
 	require.NoError(t, err)
@@ -46,17 +44,6 @@ func TestConformance(t *testing.T) {
 		d, err := gorgonia.Wrap(0, newContext(t))
 		require.NoError(t, err)
 		return d
-	})
-}
-
-func TestConformanceOfPairs(t *testing.T) {
-	cudatest.RunPairs(t, func(t *testing.T) (cuda.Device, cuda.Device) {
-		open := func(dev cu.Device) cuda.Device {
-			d, err := gorgonia.Wrap(dev, contextOn(t, dev))
-			require.NoError(t, err)
-			return d
-		}
-		return open(0), open(1)
 	})
 }
 

@@ -40,8 +40,6 @@ type Device struct {
 	modules   map[cuda.Module]*module
 	functions map[cuda.Function]*function
 	memory    map[cuda.DevicePtr]bool
-	managed   map[cuda.DevicePtr]bool
-	imported  map[cuda.Event]*Device // what they are of
 
 	calls  sync.WaitGroup
 	closed atomic.Bool
@@ -65,9 +63,8 @@ var _ cuda.Device = (*Device)(nil)
 // which Close leaves alone. It finds out about the device.
 func Wrap(dev cu.Device, ctx cu.CUContext) (*Device, error) {
 	d := &Device{dev: dev, ctx: ctx, clk: clock.Wall(), last: devices.Add(1) << 32,
-		imported: map[cuda.Event]*Device{},
-		streams:  map[cuda.Stream]cu.Stream{}, events: map[cuda.Event]cu.Event{}, modules: map[cuda.Module]*module{},
-		functions: map[cuda.Function]*function{}, memory: map[cuda.DevicePtr]bool{}, managed: map[cuda.DevicePtr]bool{}}
+		streams: map[cuda.Stream]cu.Stream{}, events: map[cuda.Event]cu.Event{}, modules: map[cuda.Module]*module{},
+		functions: map[cuda.Function]*function{}, memory: map[cuda.DevicePtr]bool{}}
 	return d, d.within("wrap context", d.inquire)
 }
 
@@ -362,9 +359,6 @@ func (d *Device) DestroyEvent(h cuda.Event) error {
 		if !ok {
 			return badHandle(op, "event", uint64(h))
 		}
-		if _, foreign := take(d, d.imported, h); foreign {
-			return nil
-		}
 		return cu.DestroyEvent(&e)
 	})
 }
@@ -432,15 +426,11 @@ func (d *Device) Close() error {
 		}
 	}
 	check(d.copies.Destroy())
-	for h, e := range d.events {
-		if d.imported[h] == nil {
-			check(cu.DestroyEvent(&e))
-		}
+	for _, e := range d.events {
+		check(cu.DestroyEvent(&e))
 	}
-	for _, m := range []map[cuda.DevicePtr]bool{d.memory, d.managed} {
-		for p := range m {
-			check(cu.MemFree(cu.DevicePtr(p)))
-		}
+	for p := range d.memory {
+		check(cu.MemFree(cu.DevicePtr(p)))
 	}
 	for _, m := range d.modules {
 		check(m.mod.Unload())

@@ -61,7 +61,7 @@ func (d *Device) SyncEvent(ctx context.Context, h cuda.Event) error {
 	if ctx.Done() != nil {
 		return d.poll(ctx, h)
 	}
-	return d.within(op, func() error { return d.failEvent(op, h, e.Synchronize()) })
+	return d.within(op, func() error { return d.fail(op, e.Synchronize()) })
 }
 
 // NewSignal fails: gorgonia.org/cu has no host functions.

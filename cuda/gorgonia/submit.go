@@ -253,7 +253,7 @@ func (d *Device) Poll(marks []cuda.Mark) error {
 			if !ok {
 				return badHandle(op, "event", uint64(m.Event))
 			}
-			err := d.failEvent(fmt.Sprintf("poll mark %d", i), m.Event, e.Query())
+			err := d.fail(fmt.Sprintf("poll mark %d", i), e.Query())
 			if err == nil {
 				m.State = cuda.MarkFired
 				continue
