@@ -2,6 +2,7 @@ package loadgate_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -282,4 +283,51 @@ func TestOpenOverAnArena(t *testing.T) {
 	require.NoError(t, g.Close(context.Background()))
 	require.NoError(t, dev.Write(base, make([]byte, plan.Size(8))))
 	require.NoError(t, dev.Free(base))
+}
+
+// Memory that a transfer may still write stays allocated and registered when the
+// gate is closed, and is named. It goes when the agent is gone, which is proof.
+func TestCloseKeepsWhatMayStillBeWritten(t *testing.T) {
+	ctx := context.Background()
+	machine, err := sim.New(sim.Options{})
+	require.NoError(t, err)
+	dev := &counted{Device: machine}
+	fabric := softnic.New(machine.World(), softnic.Options{})
+	plan := hybrid(t, layout.Options{})
+	var gates [2]*loadgate.Gate
+	var agents [2]nixl.Agent
+	for i, name := range []string{"decode", "prefill"} {
+		agents[i], err = fabric.NewAgent(name, machine.NIC())
+		require.NoError(t, err)
+		gates[i], err = loadgate.Open(dev, loadgate.Options{Plan: plan, Memory: plan.Size(20), Agent: agents[i]})
+		require.NoError(t, err)
+	}
+	blob, err := gates[1].Metadata()
+	require.NoError(t, err)
+	peer, err := gates[0].AddPeer(ctx, blob)
+	require.NoError(t, err)
+	var requests [2]loadgate.Request
+	for i, g := range gates {
+		requests[i], err = g.NewRequest()
+		require.NoError(t, err)
+		require.NoError(t, requests[i].Grow(32))
+	}
+	fabric.Inject(func(softnic.TransferInfo) softnic.Fault { return softnic.Fault{Kind: softnic.FailHalfWay, At: 0.5} })
+	load, err := requests[0].Load(loadgate.TransferSpec{Peers: []loadgate.Peer{peer}, Blocks: lists(t, requests[1], 3), Tokens: layout.TokenRange{To: 32}})
+	require.NoError(t, err)
+	require.Error(t, load.Wait(ctx))
+	base := gates[0].Arena().Base
+
+	for range 2 {
+		err = gates[0].Close(ctx)
+		require.ErrorIs(t, err, nixl.ErrPoisoned)
+		require.ErrorContains(t, err, fmt.Sprintf("%d bytes at %#x stay allocated and registered", plan.Size(20), base))
+		require.NoError(t, machine.Write(cuda.DevicePtr(base), []byte{1}), "the memory is there")
+	}
+	require.NoError(t, gates[1].Close(ctx))
+	require.NoError(t, fabric.Close())
+	require.NoError(t, gates[0].Close(ctx))
+	require.NoError(t, gates[0].Close(ctx))
+	dev.requireNothingOpen(t)
+	require.NoError(t, machine.Close())
 }
