@@ -30,5 +30,5 @@
 //
 // A page is held at a reduced size whose every byte is checked, and costs what
 // the true size costs (cuda.AllocOptions.CostScale). State rows are zeroed like
-// other blocks: the gate knows one kind of new block in a pool.
+// other blocks: the engine's pool has one group, for all of them.
 package engine
