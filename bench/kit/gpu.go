@@ -75,6 +75,9 @@ type sampler struct {
 	ended   bool
 }
 
+// smiPlaces are where nvidia-smi may be: beside the places of libcuda.
+var smiPlaces = []string{"nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi"}
+
 // firstAnswer is how long nvidia-smi may take to answer first.
 const firstAnswer = 15 * time.Second
 
@@ -94,7 +97,14 @@ func (s *sampler) start(env, ask []string) {
 			args = append(args, "--id="+first)
 		}
 	}
-	cmd := exec.Command("nvidia-smi", args...)
+	program := smiPlaces[0]
+	for _, place := range smiPlaces {
+		if path, err := exec.LookPath(place); err == nil {
+			program = path
+			break
+		}
+	}
+	cmd := exec.Command(program, args...)
 	cmd.Env, cmd.SysProcAttr = env, &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe() // without a reader it ends
 	if err == nil {

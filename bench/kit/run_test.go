@@ -379,4 +379,14 @@ func TestSampler(t *testing.T) {
 	s := startSampler(clk, nil)
 	require.Contains(t, s.take().String(), "executable file not found")
 	s.stop()
+	// Where it is not on the path.
+	place := filepath.Join(t.TempDir(), "nvidia-smi")
+	require.NoError(t, os.WriteFile(place, []byte("#!/bin/sh\n"+line("5", "0x0")+"\n"), 0o777))
+	before := smiPlaces
+	smiPlaces = []string{"nvidia-smi", place}
+	defer func() { smiPlaces = before }()
+	s = startSampler(clk, nil)
+	s.ready(firstAnswer)
+	require.Contains(t, s.take().String(), "1 samples meanwhile: SM clock 5 to 5 MHz")
+	s.stop()
 }
