@@ -6,6 +6,7 @@
 // each byte.
 //
 //	go run ./bench/race [-rounds n] [-mode names] [-pacer virtual|real] [-transport softnic|nixl] [-seed n] [-json]
+//	go run ./bench/race -verdicts FILE
 //
 // The device is simulated; the zeroing is the PTX that a GPU would run. So is the
 // fabric, unless -transport nixl makes it NVIDIA's NIXL over UCX, with the other
@@ -13,6 +14,10 @@
 // exit status is 0 when only modes that promise nothing lost blocks, and Ungated,
 // where it ran, did; 1 when not, or when something failed; 2 when the command
 // line is wrong. Where no mode ran that lost blocks, a line says so.
+//
+// -verdicts judges the small programs of a file with the happens-before checker, prints
+// of each its name, the verdict that the file gives and the one that was found, and
+// exits with 1 where they differ.
 package main
 
 import (
@@ -63,6 +68,9 @@ func run(args []string, out, errs io.Writer) int {
 	case err != nil:
 		fmt.Fprintln(errs, "race:", err)
 		return 2
+	}
+	if c.verdicts != "" {
+		return verdicts(c.verdicts, out, errs)
 	}
 	if !c.json {
 		what := "simulated device and fabric"
@@ -145,6 +153,7 @@ type config struct {
 	transport string
 	seed      uint64
 	json      bool
+	verdicts  string // a file of scenarios
 }
 
 // slowForNIXL makes the simulated device so much slower than its model that the
@@ -167,6 +176,8 @@ const usage = `usage: go run ./bench/race [flags]
   -transport t  softnic, simulated, or nixl (softnic)
   -seed n     of backlogs, latencies and ties (1)
   -json       results as JSON
+  -verdicts file  judges the small programs of a file with the happens-before
+               checker instead; exit status 1 where a verdict differs
 exit status: 1 if a gated mode lost a block, or Ungated ran and lost none; else 0
 `
 
@@ -183,11 +194,17 @@ func parse(args []string) (config, error) {
 	f.StringVar(&c.transport, "transport", "softnic", "")
 	f.Uint64Var(&c.seed, "seed", 1, "")
 	f.BoolVar(&c.json, "json", false, "")
+	f.StringVar(&c.verdicts, "verdicts", "", "")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if given := f.NFlag(); c.verdicts != "" && given > 1 {
+		return c, errors.New("-verdicts goes with no other flag")
+	} else if c.verdicts == "" && flagGiven(f, "verdicts") {
+		return c, errors.New("-verdicts without a file")
 	}
 	if c.rounds < 1 || c.rounds > maxRounds {
 		return c, fmt.Errorf("-rounds %d: want 1 to %d", c.rounds, int(maxRounds))
