@@ -116,14 +116,14 @@ func (b *bulk) land() error {
 			return err
 		}
 		if from != &pageable {
-			m.observe(b.who, b.c.b+b.done, n, false)
+			m.observe(b.c.by, b.c.b+b.done, n, false)
 		}
 		copy(dst, src)
 	} else {
 		fill(dst, b.c.flags, b.c.b)
 	}
 	if to != &pageable {
-		m.observe(b.who, b.c.a+b.done, n, true)
+		m.observe(b.c.by, b.c.a+b.done, n, true)
 	}
 	b.done += n
 	b.chunk = 0

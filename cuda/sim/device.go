@@ -10,6 +10,7 @@ import (
 	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim/ptx"
+	"github.com/kvgate/kvgate/cuda/sim/race"
 )
 
 // Device is a simulated GPU. It implements [cuda.Device] and [cuda.Watcher].
@@ -27,6 +28,8 @@ type Device struct {
 	unexplain func()
 	ran       func(Ran)
 	printf    io.Writer
+	races     *race.Checker
+	words     map[uint64]race.Clock // what is ordered before the last write of a word
 
 	// All that follows is the machine's: see [vtime.World].
 
@@ -285,12 +288,20 @@ func (d *Device) AllocRange(p cuda.DevicePtr) (cuda.DevicePtr, uint64, error) {
 // Read copies from memory to dst. On virtual time what a copy engine takes for
 // it passes for the caller.
 func (d *Device) Read(dst []byte, src cuda.DevicePtr) error {
-	return d.blocking("read", len(dst), func() error { return d.mem.holder(src).Read(uint64(src), dst) })
+	return d.blocking("read", len(dst), func() error {
+		m := d.mem.holder(src)
+		m.by = d.hostOp("read by the host")
+		return m.Read(uint64(src), dst)
+	})
 }
 
 // Write copies src to memory, and takes as long as [Device.Read].
 func (d *Device) Write(dst cuda.DevicePtr, src []byte) error {
-	return d.blocking("write", len(src), func() error { return d.mem.holder(dst).Write(uint64(dst), src) })
+	return d.blocking("write", len(src), func() error {
+		m := d.mem.holder(dst)
+		m.by = d.hostOp("write by the host")
+		return m.Write(uint64(dst), src)
+	})
 }
 
 func (d *Device) blocking(op string, n int, move func() error) error {

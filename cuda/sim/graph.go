@@ -18,6 +18,7 @@ type graphExec struct {
 	// The newest launch, which the next one waits for.
 	on    *stream
 	until uint64
+	end   *moment // of the last launch
 }
 
 // graphStep is a command in a lane: a node, or a wait.
@@ -52,6 +53,7 @@ func (d *Device) newExec(nodes []*node) *graphExec {
 		if lane < 0 {
 			lane = len(x.lanes)
 			x.lanes = append(x.lanes, d.newStream("", n.priority))
+			x.lanes[lane].lane = true
 			count, tail = append(count, 0), append(tail, 0)
 		}
 		for _, dep := range n.deps {
@@ -84,7 +86,7 @@ func (x *graphExec) begin(s *stream, c *command) {
 		n := l.enqueue(t.node.cmd.op)
 		args := append(n.args, t.node.cmd.args...)
 		*n = t.node.cmd
-		n.args, n.seen = args, c.seen
+		n.args, n.seen, n.by = args, c.seen, c.by
 		if n.op == cuda.OpLaunch {
 			l.launches.Add(1)
 		}
@@ -145,8 +147,8 @@ func (d *Device) submitGraph(c *cuda.Command, s *stream) error {
 	}
 	n := s.push(c.Op)
 	n.a, n.exec = c.A, x
-	n.on, n.until = x.on, x.until
-	x.on, x.until = s, s.issued
+	n.on, n.until, n.sees = x.on, x.until, x.end
+	x.on, x.until, x.end = s, s.issued, s.lastEnd
 	s.advance()
 	return nil
 }

@@ -10,9 +10,10 @@ import (
 
 // hostFunc is a function that streams call on the host.
 type hostFunc struct {
-	name  string
-	fn    func(arg uint64) // nil: a signal
-	calls atomic.Uint64
+	name   string
+	fn     func(arg uint64) // nil: a signal
+	calls  atomic.Uint64
+	called moment // of the last call, for who checks
 }
 
 // NewHostFunc makes fn what [cuda.Batch.Signal] calls. The name appears in
@@ -61,6 +62,7 @@ func (d *Device) SignalCount(h cuda.HostFunc) (uint64, error) {
 	if f == nil {
 		return 0, badHandle(op, "host function", uint64(h))
 	}
+	d.seenByHost(&f.called)
 	return f.calls.Load(), nil
 }
 
@@ -130,6 +132,10 @@ func (d *Device) callHostFuncs() {
 		d.world.Enter(0)
 		if !d.stopped() {
 			d.activity.Add(1)
+			s.begins(&s.queue[s.head])
+			if l := s.timeline(); l != nil {
+				f.called.clock = l.Now()
+			}
 			s.complete()
 		}
 		d.world.Exit()

@@ -1,10 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kvgate/kvgate/cuda/sim/ptx"
+	"github.com/kvgate/kvgate/cuda/sim/race"
 )
 
 // maxChunkBlocks bounds the thread blocks of a chunk, since the machine is
@@ -22,6 +25,43 @@ type kernelWork struct {
 	bytes  uint64 // counted so far
 	count  ptx.Count
 	stuck  bool
+
+	by      *race.Op // for who checks
+	touched extents
+}
+
+// extents are accesses of a kernel that the checker has not been told of: reads and
+// writes.
+type extents [2][]extent
+
+type extent struct{ from, to uint64 }
+
+func (t *extents) add(addr, size uint64, write bool) {
+	k := 0
+	if write {
+		k = 1
+	}
+	if n := len(t[k]); n > 0 && t[k][n-1].to == addr {
+		t[k][n-1].to += size
+		return
+	}
+	t[k] = append(t[k], extent{addr, addr + size})
+}
+
+// tell tells of them, each byte once.
+func (w *kernelWork) tell() {
+	for k := range w.touched {
+		list := w.touched[k]
+		slices.SortFunc(list, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
+		for i := 0; i < len(list); {
+			x := list[i]
+			for i++; i < len(list) && list[i].from <= x.to; i++ {
+				x.to = max(x.to, list[i].to)
+			}
+			w.t.d.mem.observe(w.by, x.from, x.to-x.from, k == 1)
+		}
+		w.touched[k] = list[:0]
+	}
 }
 
 func (w *kernelWork) step() (float64, bool, error) {
@@ -33,6 +73,7 @@ func (w *kernelWork) step() (float64, bool, error) {
 		w.run.Touch()
 	}
 	p, err := w.run.Advance(w.blocks)
+	w.tell()
 	w.stuck = p.Stuck
 	t.floor = time.Duration(float64(p.Wait) * t.d.world.Slow())
 	read, written := w.run.Traffic()

@@ -63,7 +63,7 @@ func (s *stream) follow() {
 // waitFor adds a wait for all that is in x by now.
 func (s *stream) waitFor(x *stream) {
 	n := s.enqueue(cuda.OpWaitEvent)
-	n.on, n.until = x, x.issued
+	n.on, n.until, n.sees = x, x.issued, x.lastEnd
 }
 
 // ordered reports whether work that is in x comes before later work in s.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/sim/race"
 )
 
 // keptFreed is how many freed allocations are remembered.
@@ -20,26 +21,23 @@ const keptFreed = 1 << 16
 // Memory is the device's view of its memory, by address: device memory and
 // pinned host memory. Its methods belong to the machine: see [vtime.World].
 type Memory struct {
-	d        *Device
-	space    space
-	page     uint64
-	used     uint64    // bytes of device memory, cost scale included
-	regions  []*region // by address
-	named    int       // allocations so far, for their names
-	shared   *shared   // nil: other processes can not open device memory
-	opened   map[cuda.MemoryHandle]*region
-	managed  managed
-	freed    int
-	poison   bool
-	closed   bool
-	hbm      *vtime.Shared
-	observer observer
-}
+	d       *Device
+	space   space
+	page    uint64
+	used    uint64    // bytes of device memory, cost scale included
+	regions []*region // by address
+	named   int       // allocations so far, for their names
+	shared  *shared   // nil: other processes can not open device memory
+	opened  map[cuda.MemoryHandle]*region
+	managed managed
+	freed   int
+	poison  bool
+	closed  bool
+	hbm     *vtime.Shared
 
-// observer is told of accesses that are made through Memory: by fills, copies,
-// models and NICs, not yet by PTX. who is the stream or part that makes it.
-type observer interface {
-	access(who string, addr, size uint64, write bool)
+	// For who checks: see races.go.
+	by        *race.Op // whose the next access is
+	transfers map[uint64]*race.Transfer
 }
 
 type region struct {
@@ -202,6 +200,7 @@ func (m *Memory) release(r *region) error {
 		return fmt.Errorf("cuda/sim: giving back %q: %w", r.name, err)
 	}
 	r.data, r.freed = nil, true
+	m.ended(r)
 	if r.kind == cuda.DeviceMemory && !r.ipc.foreign {
 		m.used -= r.cost()
 		if err := m.shared.drop(r, span); err != nil {
@@ -285,12 +284,6 @@ func (r *region) part(addr, size uint64, write bool) ([]byte, *region, error) {
 	return nil, nil, e
 }
 
-func (m *Memory) observe(who string, addr, size uint64, write bool) {
-	if m.observer != nil {
-		m.observer.access(who, addr, size, write)
-	}
-}
-
 // Bytes returns the memory of an access of size bytes at addr, which must lie
 // in one live allocation. It is valid until that allocation is freed.
 func (m *Memory) Bytes(addr, size uint64) ([]byte, error) {
@@ -300,22 +293,26 @@ func (m *Memory) Bytes(addr, size uint64) ([]byte, error) {
 
 // Read reads len(dst) bytes at addr. The error is an [*AccessError].
 func (m *Memory) Read(addr uint64, dst []byte) error {
+	by := m.by
+	m.by = nil
 	b, _, err := m.locate(addr, uint64(len(dst)), false)
 	if err != nil {
 		return err
 	}
-	m.observe("outside", addr, uint64(len(dst)), false)
+	m.observe(by, addr, uint64(len(dst)), false)
 	copy(dst, b)
 	return nil
 }
 
 // Write writes src at addr. The error is an [*AccessError].
 func (m *Memory) Write(addr uint64, src []byte) error {
+	by := m.by
+	m.by = nil
 	b, _, err := m.locate(addr, uint64(len(src)), true)
 	if err != nil {
 		return err
 	}
-	m.observe("outside", addr, uint64(len(src)), true)
+	m.observe(by, addr, uint64(len(src)), true)
 	copy(b, src)
 	return nil
 }

@@ -199,34 +199,6 @@ func TestTwoDevicesInOneWorld(t *testing.T) {
 	require.NotEqual(t, pa, pb)
 }
 
-type seenAccess struct {
-	who   string
-	addr  uint64
-	size  uint64
-	write bool
-}
-
-type recorder []seenAccess
-
-func (r *recorder) access(who string, addr, size uint64, write bool) {
-	*r = append(*r, seenAccess{who, addr, size, write})
-}
-
-func TestObserverSeesAccesses(t *testing.T) {
-	r := newRig(t, Options{})
-	var got recorder
-	r.mem.observer = &got
-	s, p := r.stream("copies"), r.alloc("p", 256)
-	r.submit(func(b *cuda.Batch) { b.Copy(s, p, p+128, 64); b.Fill8(s, p+192, 0, 32) })
-	require.NoError(t, r.Sync(bg))
-	at := uint64(p)
-	require.Equal(t, recorder{
-		{"copies", at + 128, 32, false}, {"copies", at, 32, true},
-		{"copies", at + 160, 32, false}, {"copies", at + 32, 32, true},
-		{"copies", at + 192, 32, true},
-	}, got)
-}
-
 func TestBadOptions(t *testing.T) {
 	w := vtime.NewVirtual(vtime.Options{})
 	defer w.Close()

@@ -176,12 +176,17 @@ func (f *function) begin(t *task, c *command) (work, error) {
 	if v := f.module.variables; v != nil {
 		l.Image = v.base
 	}
-	run, err := f.kernel.Start(d.mem, l)
-	if err != nil {
+	w := &kernelWork{t: t}
+	if c.by != nil {
+		w.by, l.Accessed = c.by, w.touched.add
+	}
+	var err error
+	if w.run, err = f.kernel.Start(d.mem, l); err != nil {
 		return nil, err
 	}
 	n := uint64(d.costs.Chunks)
-	return &kernelWork{t: t, run: run, blocks: min(max((run.Blocks()+n-1)/n, 1), maxChunkBlocks)}, nil
+	w.blocks = min(max((w.run.Blocks()+n-1)/n, 1), maxChunkBlocks)
+	return w, nil
 }
 
 // blocksPerSM is how many thread blocks of a launch fit on a multiprocessor (CUDA C++

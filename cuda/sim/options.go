@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvgate/kvgate/clock/vtime"
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/sim/race"
 )
 
 // Options are the options of a device. The zero value is an H100-like device on
@@ -65,6 +66,11 @@ type Options struct {
 	// Printf takes what kernels print, as they print it, with the machine locked: it
 	// must not call into the world or the device. nil: standard output, as CUDA does.
 	Printf io.Writer
+
+	// Races is told of all that the device does, to find accesses that nothing orders:
+	// see package race. It is called with the machine locked. Devices of one world may
+	// share it. nil: nobody checks.
+	Races *race.Checker
 
 	// Ran is told of every launch, copy and fill when it is over. It runs with
 	// the machine locked: it must not block nor call into the world or the
@@ -155,6 +161,8 @@ func New(o Options) (*Device, error) {
 		world:     o.World,
 		ran:       o.Ran,
 		printf:    o.Printf,
+		races:     o.Races,
+		words:     map[uint64]race.Clock{},
 		nic:       NIC{keep: o.NICWritesLate},
 	}
 	var err error

@@ -43,6 +43,7 @@ func (d *Device) Poll(marks []cuda.Mark) error {
 			}
 			if e.fired() {
 				m.State = cuda.MarkFired
+				d.seenByHost(e.end)
 			}
 		}
 		if m.Word != 0 {
@@ -56,6 +57,9 @@ func (d *Device) Poll(marks []cuda.Mark) error {
 			m.Seen = atomic.LoadUint32(w)
 			if reached(m.Seen, m.Want) {
 				m.State = cuda.MarkFired
+				if d.races != nil {
+					d.races.HostLine().Join(d.words[uint64(m.Word)])
+				}
 			}
 		}
 	}

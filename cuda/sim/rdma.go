@@ -53,9 +53,12 @@ func (n *NIC) Write(addr uint64, src []byte) error {
 	if !n.keep {
 		return n.m.Write(addr, src)
 	}
+	by := n.m.by
+	n.m.by = nil
 	if _, _, err := n.m.locate(addr, uint64(len(src)), true); err != nil {
 		return err
 	}
+	n.m.observe(by, addr, uint64(len(src)), true)
 	n.late = append(n.late, lateWrite{addr, slices.Clone(src)})
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kvgate/kvgate/cuda"
+	"github.com/kvgate/kvgate/cuda/sim/race"
 )
 
 // command is a command in a stream.
@@ -22,6 +23,10 @@ type command struct {
 	pages  []byte        // the other side of a copy from or to pageable memory
 	fn     *function     // of a launch
 	exec   *graphExec    // of a graph launch
+	behind race.Clock    // what is ordered before it when it is asked for; as the next three of races.go
+	sees   *moment       // a wait: the end of what it waits for
+	end    *moment       // its own
+	by     *race.Op      // it, once it has begun
 	lane   int           // of the graph, that the launch waits for
 	begun  bool          // the graph's nodes are in its lanes
 	args   []byte        // of a launch
@@ -54,6 +59,9 @@ type stream struct {
 	onWord    bool          // the head waits for a word
 	ready     time.Duration // end of the last launch, copy or fill
 	waiters   []*stream     // whose heads wait for this one
+	lane      bool          // of a graph
+	hb        *race.Line    // see races.go
+	lastEnd   *moment       // of the last command
 	destroyed bool
 
 	capture *capture // nil: commands run
@@ -99,6 +107,7 @@ func (s *stream) enqueue(op cuda.Op) *command {
 	s.len++
 	s.issued++
 	*c = command{op: op, args: c.args[:0], seen: s.d.world.Time()}
+	s.asked(c)
 	return c
 }
 
@@ -153,6 +162,7 @@ func (s *stream) resume() {
 		return
 	}
 	if s.queue[s.head].op == cuda.OpLaunchGraph {
+		s.begins(&s.queue[s.head])
 		s.stepGraph()
 		return
 	}
@@ -177,6 +187,7 @@ func (s *stream) complete() {
 	if c.op != cuda.OpRecord && c.op != cuda.OpWaitEvent {
 		s.ready = d.world.Time()
 	}
+	s.ends(c)
 	c.fn, c.on, c.host, c.exec, c.pages = nil, nil, nil, nil, nil
 	s.head = (s.head + 1) % len(s.queue)
 	s.len--
@@ -276,6 +287,7 @@ func (c *roomCond) String() string { return fmt.Sprintf("room for a launch in %s
 // event is the newest record of an event: a place in a stream. on is nil while
 // there was none.
 type event struct {
+	end     *moment // of the record
 	d       *Device
 	on      *stream
 	until   uint64

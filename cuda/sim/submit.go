@@ -113,7 +113,7 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		}
 		n := s.push(c.Op)
 		n.a = c.A
-		e.on, e.until = s, s.issued
+		e.on, e.until, e.end = s, s.issued, s.lastEnd
 	case cuda.OpWaitEvent:
 		e := d.events[cuda.Event(c.A)]
 		if e == nil {
@@ -130,7 +130,7 @@ func (d *Device) submit(b *cuda.Batch, c *cuda.Command) error {
 		}
 		n := s.push(c.Op)
 		n.a = c.A
-		n.on, n.until = e.on, e.until
+		n.on, n.until, n.sees = e.on, e.until, e.end
 	case cuda.OpLaunchGraph:
 		return d.submitGraph(c, s)
 	case cuda.OpWriteWord, cuda.OpWaitWord:

@@ -23,6 +23,7 @@ type mark struct {
 type drainCond struct {
 	d     *Device
 	marks []mark
+	ends  []*moment // of the last commands, for who checks
 }
 
 func (c *drainCond) Done() bool {
@@ -49,7 +50,13 @@ func (c *drainCond) String() string {
 func (d *Device) drained(s *stream) *drainCond {
 	c := &drainCond{d: d}
 	for _, x := range d.order {
-		if (s == nil || s.ordered(x)) && x.len > 0 {
+		if s != nil && !s.ordered(x) {
+			continue
+		}
+		if x.lastEnd != nil && (s == nil || s == x || s == d.legacy) {
+			c.ends = append(c.ends, x.lastEnd)
+		}
+		if x.len > 0 {
 			c.marks = append(c.marks, mark{x, x.issued})
 		}
 	}
@@ -65,6 +72,11 @@ func (d *Device) await(ctx context.Context, op string, c clock.Cond, wake time.D
 		return err
 	}
 	defer d.world.Exit()
+	if c, ok := c.(*drainCond); ok {
+		for _, m := range c.ends {
+			d.seenByHost(m)
+		}
+	}
 	return d.allowManaged(op)
 }
 
@@ -110,6 +122,12 @@ func (d *Device) SyncEvent(ctx context.Context, h cuda.Event) error {
 	c := &drainCond{d: d}
 	if e.on != nil {
 		c.marks = []mark{{e.on, e.until}}
+	}
+	if e.end != nil {
+		c.ends = []*moment{e.end}
+	}
+	if c.Done() {
+		d.seenByHost(e.end)
 	}
 	wake := d.costs.Wake
 	if e.sleep {

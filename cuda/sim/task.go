@@ -58,6 +58,7 @@ func (s *stream) start() {
 	}
 	c := &s.queue[s.head]
 	t := d.newTask(s)
+	s.begins(c)
 	switch c.op {
 	case cuda.OpLaunch:
 		if d.resident >= d.costs.ResidentGrids {

@@ -73,7 +73,10 @@ func (s *stream) writeWord() {
 		d.fail(s, c, err)
 		return
 	}
-	d.mem.observe(s.name, c.a, 4, true)
+	s.begins(c)
+	if c.by != nil { // who sees the word sees what came before
+		d.words[c.a] = c.by.Clock()
+	}
 	atomic.StoreUint32(w, uint32(c.b))
 	d.activity.Add(1)
 	s.complete()
@@ -115,6 +118,9 @@ func (s *stream) wordReached() {
 	if c.flags&cuda.WaitFlush != 0 {
 		d.nic.flush()
 	}
-	d.mem.observe(s.name, c.a, 4, false)
+	if l := s.timeline(); l != nil && !s.lane {
+		l.Join(d.words[c.a])
+		l.Join(d.races.HostLine().Now()) // it may be the host that wrote it
+	}
 	d.world.After(d.costs.StreamWait, "wait is over", s.resumeFn)
 }

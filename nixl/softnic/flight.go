@@ -163,6 +163,7 @@ func (fl *flight) pump() {
 	n := min(s.step, s.len-p.off)
 	c := fl.f.newChunk(n)
 	c.fl, c.place = fl, p
+	carries(from.mem, fl.id)
 	if err := from.mem.Read(from.addr, c.buf); err != nil {
 		fl.f.free(c)
 		fl.abort(err)
@@ -253,6 +254,7 @@ func (c *chunk) land() {
 func (fl *flight) write(c *chunk) {
 	from, to, err := fl.ends(c.place)
 	if err == nil {
+		carries(to.mem, fl.id)
 		err = to.mem.Write(to.addr, c.buf)
 	}
 	if err != nil {

@@ -31,6 +31,29 @@ type (
 	}
 )
 
+// tracker is memory that is told which transfer touches it: that the host has posted
+// one, of which the next Read or Write is, and that the host has seen its end.
+type tracker interface {
+	Posted(id uint64)
+	Carries(id uint64)
+	Ended(id uint64)
+}
+
+func carries(m Memory, id uint64) {
+	if t, ok := m.(tracker); ok {
+		t.Carries(id)
+	}
+}
+
+// tracked calls f for the local memory of each entry that wants to be told.
+func (t *transfer) tracked(f func(tracker)) {
+	for i := range t.segs {
+		if m, ok := t.segs[i].localMem.(tracker); ok {
+			f(m)
+		}
+	}
+}
+
 func owns(m Memory, addr, n uint64) bool {
 	switch m := m.(type) {
 	case owner:

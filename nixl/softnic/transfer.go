@@ -123,6 +123,7 @@ func (t *transfer) launch() (int, error) {
 	}
 	t.posts++
 	a.f.o.Listener.Posted(info)
+	t.tracked(func(m tracker) { m.Posted(t.id) })
 	t.begin()
 	if t.flight == nil || !t.flight.settled {
 		t.flight = newFlight(t, c.remote)
@@ -192,6 +193,9 @@ func (t *transfer) begin() {
 
 func (t *transfer) end(s nixl.Status, err error) {
 	t.status, t.err = s, err
+	if err == nil || nixl.Quiet(err) {
+		t.tracked(func(m tracker) { m.Ended(t.id) })
+	}
 	t.a.inFlight--
 	t.a.peers.End(t.spec.Peer)
 	for i := range t.segs {

@@ -77,6 +77,7 @@ func (r *Run) copyWait(w *warp, in *inst, m uint32) error {
 		}
 		if g != nil {
 			r.read += c.bytes * uint64(g.Scale)
+			r.accessed(c.in, c.from, c.bytes, false)
 		}
 		clear(to[copy(to, from):])
 		r.writes++

@@ -131,6 +131,12 @@ func (r *Run) at(w *warp, in *inst, lane int, sp space, addr, n uint64, write bo
 	return mem[addr : addr+n : addr+n], nil, nil
 }
 
+func (r *Run) accessed(in *inst, addr, n uint64, write bool) {
+	if r.l.Accessed != nil && in.flags&flagStrong == 0 {
+		r.l.Accessed(addr, n, write)
+	}
+}
+
 // ascending reports whether lane i accesses a[0]+i*n for every lane.
 func ascending(a *lanes, n uint64) bool {
 	at := a[0]
@@ -165,6 +171,7 @@ func (r *Run) load(w *warp, in *inst, m uint32) error {
 			if p, g := r.whole(first, n); p != nil {
 				r.read += n * uint64(g.Scale)
 				r.count.loaded(sectors{n: spanned(first, n)})
+				r.accessed(in, first, n, false)
 				for k := range int(in.vec) {
 					w.regs[in.elems[k]].fill(in.extend(loadLE(p[k*int(in.size):], int(in.size))))
 				}
@@ -174,6 +181,7 @@ func (r *Run) load(w *warp, in *inst, m uint32) error {
 			if p, g := r.whole(first, warpSize*n); p != nil {
 				r.read += warpSize * n * uint64(g.Scale)
 				r.count.loaded(sectors{n: spanned(first, warpSize*n)})
+				r.accessed(in, first, warpSize*n, false)
 				loadAscending(w, in, p)
 				return nil
 			}
@@ -189,6 +197,7 @@ func (r *Run) load(w *warp, in *inst, m uint32) error {
 		if g != nil {
 			r.read += n * uint64(g.Scale)
 			touched.touch(a[lane] + uint64(in.imm))
+			r.accessed(in, a[lane]+uint64(in.imm), n, false)
 			if w.watch.on {
 				w.watch.see(in, a[lane]+uint64(in.imm), p)
 			}
@@ -273,6 +282,7 @@ func (r *Run) store(w *warp, in *inst, m uint32) error {
 		if p, g := r.whole(first, warpSize*n); p != nil && !g.ReadOnly {
 			r.written += warpSize * n * uint64(g.Scale)
 			r.count.stored(sectors{n: spanned(first, warpSize*n)}, m)
+			r.accessed(in, first, warpSize*n, true)
 			storeAscending(w, in, p)
 			return nil
 		}
@@ -288,6 +298,7 @@ func (r *Run) store(w *warp, in *inst, m uint32) error {
 		if g != nil {
 			r.written += n * uint64(g.Scale)
 			touched.touch(a[lane] + uint64(in.imm))
+			r.accessed(in, a[lane]+uint64(in.imm), n, true)
 		}
 		for k := range int(in.vec) {
 			v := w.regs[in.elems[k]][lane]

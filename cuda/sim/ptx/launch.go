@@ -70,6 +70,9 @@ type Launch struct {
 	// for another; 0: DefaultResident. A block begins early only where all before it
 	// wait, and where the registers of those that run leave room.
 	Resident int
+	// Accessed is told of what warps read and write of global memory, but for accesses
+	// by which threads synchronise; nil: nobody is.
+	Accessed func(addr, size uint64, write bool)
 	// Printf takes what the kernel prints; nil: nobody does. An error of it is
 	// dropped.
 	Printf io.Writer

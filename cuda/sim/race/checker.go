@@ -5,31 +5,9 @@ import (
 	"slices"
 )
 
-// StreamKind says how a stream is ordered with the legacy default stream.
-type StreamKind int
-
-const (
-	// NonBlocking streams have no order with it.
-	NonBlocking StreamKind = iota
-	// Blocking streams wait for it, and it for them.
-	Blocking
-	// Legacy is the legacy default stream of a device.
-	Legacy
-)
-
-// Stream is a stream of a device.
-type Stream struct {
-	line   *timeline
-	device int
-	kind   StreamKind
-}
-
-// Event is an event; its zero value has not been recorded.
-type Event struct{ record clock }
-
 // Transfer is a transfer of a NIC that has been posted.
 type Transfer struct {
-	line *timeline
+	line *Line
 	Op   *Op
 }
 
@@ -75,10 +53,10 @@ type Checker struct {
 	// Found is called with each race, of a pair of ops once.
 	Found func(Race)
 
-	lines   []*timeline
-	host    *timeline
-	free    []*timeline // of transfers that are over
-	streams []*Stream
+	lines   []*Line
+	host    *Line
+	free    []*Line   // of transfers that are over
+	streams []*stream // of scenarios
 	memory  shadow
 	seen    map[[2]opID]bool
 }
@@ -88,94 +66,31 @@ type opID struct {
 	tick uint64
 }
 
-func (c *Checker) newLine(name string) *timeline {
-	l := &timeline{id: len(c.lines), name: name}
+// Line adds a timeline.
+func (c *Checker) Line(name string) *Line {
+	l := &Line{id: len(c.lines), name: name}
 	c.lines = append(c.lines, l)
 	return l
 }
 
-func (c *Checker) hostLine() *timeline {
+// HostLine returns the timeline of the host, which is the first.
+func (c *Checker) HostLine() *Line {
 	if c.host == nil {
-		c.host = c.newLine("the host")
+		c.host = c.Line("the host")
 	}
 	return c.host
 }
 
-// Stream adds a stream.
-func (c *Checker) Stream(name string, device int, kind StreamKind) *Stream {
-	c.hostLine()
-	s := &Stream{line: c.newLine(name), device: device, kind: kind}
-	c.streams = append(c.streams, s)
-	return s
-}
-
-// Drop says that a stream has been destroyed: the legacy default stream does not wait
-// for what is put into it later, as nothing can be.
-func (c *Checker) Drop(s *Stream) {
-	c.streams = slices.DeleteFunc(c.streams, func(x *Stream) bool { return x == s })
-}
-
-// follow orders what comes next in s behind what the legacy stream, or blocking
-// streams where s is that one, hold.
-func (c *Checker) follow(s *Stream) {
-	for _, x := range c.streams {
-		pair := s.kind == Legacy && x.kind == Blocking || s.kind == Blocking && x.kind == Legacy
-		if pair && x.device == s.device {
-			s.line.clock = s.line.clock.join(x.line.clock)
-		}
-	}
-}
-
-// Submit puts work into a stream.
-func (c *Checker) Submit(s *Stream, what string, index int) *Op {
-	s.line.clock = s.line.clock.join(c.hostLine().clock)
-	c.follow(s)
-	return s.line.next(what, index)
-}
-
-// Hold makes the host wait for an op.
-func (c *Checker) Hold(op *Op) { c.host.clock = c.host.clock.join(op.clock) }
-
 // Host is work of the host itself.
-func (c *Checker) Host(what string, index int) *Op { return c.hostLine().next(what, index) }
-
-// Record records an event in a stream.
-func (c *Checker) Record(s *Stream, e *Event) {
-	c.follow(s)
-	e.record = slices.Clone(s.line.clock.join(c.hostLine().clock))
-}
-
-// Wait makes a stream wait for the record that an event has now.
-func (c *Checker) Wait(s *Stream, e *Event) { s.line.clock = s.line.clock.join(e.record) }
-
-// SyncEvent makes the host wait for it.
-func (c *Checker) SyncEvent(e *Event) { c.hostLine().clock = c.hostLine().clock.join(e.record) }
-
-// SyncStream makes the host wait for what a stream holds; for the legacy default stream
-// also for what blocking ones do.
-func (c *Checker) SyncStream(s *Stream) {
-	if s.kind == Legacy {
-		c.follow(s)
-	}
-	c.hostLine().clock = c.hostLine().clock.join(s.line.clock)
-}
-
-// SyncDevice makes the host wait for all streams of a device.
-func (c *Checker) SyncDevice(device int) {
-	for _, s := range c.streams {
-		if s.device == device {
-			c.hostLine().clock = c.hostLine().clock.join(s.line.clock)
-		}
-	}
-}
+func (c *Checker) Host(what string, index int) *Op { return c.HostLine().Next(what, index) }
 
 // Post starts a transfer: from the host, or from an op of a stream where by is not nil.
 func (c *Checker) Post(by *Op, what string, index int) *Transfer {
-	from := c.hostLine().clock
+	from := c.HostLine().clock
 	if by != nil {
 		from = by.clock
 	}
-	var l *timeline
+	var l *Line
 	for i, x := range c.free {
 		if from.at(x.id) >= x.tick { // what it did is ordered before
 			l, c.free = x, slices.Delete(c.free, i, i+1)
@@ -183,15 +98,15 @@ func (c *Checker) Post(by *Op, what string, index int) *Transfer {
 		}
 	}
 	if l == nil {
-		l = c.newLine("a NIC")
+		l = c.Line("a NIC")
 	}
 	l.clock = slices.Clone(from)
-	return &Transfer{line: l, Op: l.next(what, index)}
+	return &Transfer{line: l, Op: l.Next(what, index)}
 }
 
 // Complete says that the host has seen the completion of a transfer.
 func (c *Checker) Complete(t *Transfer) {
-	c.hostLine().clock = c.hostLine().clock.join(t.line.clock)
+	c.HostLine().clock = c.HostLine().clock.join(t.line.clock)
 	c.free = append(c.free, t.line)
 }
 

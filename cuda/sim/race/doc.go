@@ -1,15 +1,15 @@
 // Package race finds accesses to the same bytes that nothing orders: of streams, host
 // code, and transfers of NICs.
 //
-// A [Checker] is told what a program asks for, in the order in which its host asks:
-// work put into streams, events, waits, transfers ([Checker.Submit], [Checker.Record],
-// [Checker.Post] and so on). Each piece of work is an [Op], with a vector clock that
-// says what is ordered before it. When it touches memory, [Checker.Access] compares
-// it with those that touched the same bytes before. Two accesses race when at least one
-// writes and neither's clock has the other: it does not matter which of them was
-// first, nor how long either took.
+// Work is an [Op] of a [Line], a timeline: the host, a stream, a transfer. Its vector
+// clock says what is ordered before it. When it touches memory, [Checker.Access]
+// compares it with those that touched the same bytes before. Two accesses race when at
+// least one writes and neither's clock has the other: it does not matter which of them
+// was first, nor how long either took.
 //
-// What orders what are the rules of CUDA as its documents state them:
+// The option Races of package sim takes one that is told of what a simulated device does, by
+// timelines alone ([Checker.Line], [Line.Join], [Line.Next]). [Scenario.Judge] judges a
+// small program by the rules of CUDA as its documents state them:
 //
 //   - A stream does its work in order. Host code does, too; all of it is one thread.
 //   - The legacy default stream and blocking streams of its device wait for each other.

@@ -10,8 +10,8 @@ import (
 type program struct {
 	s         *Scenario
 	c         Checker
-	streams   map[string]*Stream
-	events    map[string]*Event
+	streams   map[string]*stream
+	events    map[string]*event
 	buffers   map[string]uint64 // addresses
 	transfers map[string]*Transfer
 }
@@ -26,15 +26,15 @@ func (p *program) declare() error {
 			}
 			device = n
 		}
-		kinds := map[string]StreamKind{"blocking": Blocking, "nonblocking": NonBlocking, "legacy default": Legacy}
+		kinds := map[string]streamKind{"blocking": blocking, "nonblocking": nonBlocking, "legacy default": legacy}
 		k, ok := kinds[kind]
 		if !ok {
 			return fmt.Errorf("stream %q is %q", name, kind)
 		}
-		p.streams[name] = p.c.Stream(name, device, k)
+		p.streams[name] = p.c.stream(name, device, k)
 	}
 	for name := range p.s.Events {
-		p.events[name] = &Event{}
+		p.events[name] = &event{}
 	}
 	next := uint64(1) << 32
 	for name, b := range p.s.Buffers {
@@ -84,13 +84,13 @@ func (p *program) touch(op *Op, name string, r *[2]uint64, rows *Rows, pitch uin
 
 // step runs the op of that index; by is the stream's op that it is the body of.
 func (p *program) step(i int, x *Step, by *Op) error {
-	var s *Stream
+	var s *stream
 	if x.Stream != "" {
 		if s = p.streams[x.Stream]; s == nil {
 			return fmt.Errorf("unknown stream %q", x.Stream)
 		}
 	}
-	var e *Event
+	var e *event
 	if x.Event != "" {
 		if e = p.events[x.Event]; e == nil {
 			return fmt.Errorf("unknown event %q", x.Event)
@@ -116,9 +116,9 @@ func (p *program) step(i int, x *Step, by *Op) error {
 	case "kernel":
 		return p.kernel(i, x, s)
 	case "memset":
-		op := p.c.Submit(s, "memset", i)
+		op := p.c.submit(s, "memset", i)
 		if !x.Async && p.s.Buffers[x.Buf].Kind == "pinned" {
-			p.c.Hold(op)
+			p.c.hold(op)
 		}
 		pitch := uint64(0)
 		if x.Rows != nil {
@@ -128,22 +128,22 @@ func (p *program) step(i int, x *Step, by *Op) error {
 	case "memcpy":
 		return p.copy(i, x, s)
 	case "callback":
-		op := p.c.Submit(s, "callback", i)
+		op := p.c.submit(s, "callback", i)
 		for k := range x.Body {
 			if err := p.step(i, &x.Body[k], op); err != nil {
 				return fmt.Errorf("%s in its body: %w", x.Body[k].Op, err)
 			}
 		}
 	case "record":
-		p.c.Record(s, e)
+		p.c.record(s, e)
 	case "stream_wait":
-		p.c.Wait(s, e)
+		p.c.wait(s, e)
 	case "event_sync", "event_query_until_done":
-		p.c.SyncEvent(e)
+		p.c.syncEvent(e)
 	case "stream_sync", "stream_query_until_done":
-		p.c.SyncStream(s)
+		p.c.syncStream(s)
 	case "device_sync":
-		p.c.SyncDevice(x.Device)
+		p.c.syncDevice(x.Device)
 	case "host_read", "host_write", "free":
 		op := by
 		if op == nil {
@@ -156,8 +156,8 @@ func (p *program) step(i int, x *Step, by *Op) error {
 	return nil
 }
 
-func (p *program) kernel(i int, x *Step, s *Stream) error {
-	op := p.c.Submit(s, "kernel", i)
+func (p *program) kernel(i int, x *Step, s *stream) error {
+	op := p.c.submit(s, "kernel", i)
 	for _, u := range x.Reads {
 		if err := p.touch(op, u.Buffer, u.Range, nil, 0, false); err != nil {
 			return err
@@ -173,7 +173,7 @@ func (p *program) kernel(i int, x *Step, s *Stream) error {
 
 // copy is two ops where the host waits until the source has been read, and not for
 // what is written.
-func (p *program) copy(i int, x *Step, s *Stream) error {
+func (p *program) copy(i int, x *Step, s *stream) error {
 	var dst, src uint64
 	if x.Rows != nil {
 		dst, src = x.Rows.DstPitch, x.Rows.SrcPitch
@@ -183,15 +183,15 @@ func (p *program) copy(i int, x *Step, s *Stream) error {
 	default:
 		return fmt.Errorf("kind %q", x.Kind)
 	}
-	read := p.c.Submit(s, "memcpy "+x.Kind, i)
+	read := p.c.submit(s, "memcpy "+x.Kind, i)
 	write := read
 	staged := !x.Async && x.Kind == "H2D" && p.s.Buffers[x.Src].Kind == "pageable"
 	switch {
 	case staged:
-		p.c.Hold(read)
-		write = p.c.Submit(s, "memcpy "+x.Kind, i)
+		p.c.hold(read)
+		write = p.c.submit(s, "memcpy "+x.Kind, i)
 	case x.Kind == "H2H", !x.Async && x.Kind != "D2D":
-		p.c.Hold(read)
+		p.c.hold(read)
 	}
 	if err := p.touch(read, x.Src, x.SrcRange, x.Rows, src, false); err != nil {
 		return err

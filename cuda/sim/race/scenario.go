@@ -103,7 +103,7 @@ func (s *Scenario) Expected() string {
 
 // Judge runs the scenario and returns the races that there are.
 func (s *Scenario) Judge() ([]Race, error) {
-	p := &program{s: s, streams: map[string]*Stream{}, events: map[string]*Event{}, buffers: map[string]uint64{}, transfers: map[string]*Transfer{}}
+	p := &program{s: s, streams: map[string]*stream{}, events: map[string]*event{}, buffers: map[string]uint64{}, transfers: map[string]*Transfer{}}
 	var races []Race
 	p.c.Found = func(r Race) { races = append(races, r) }
 	if err := p.declare(); err != nil {

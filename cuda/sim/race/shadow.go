@@ -47,6 +47,14 @@ func (s *shadow) access(op *Op, from, to uint64, write bool, conflict func(earli
 	if at < to {
 		fresh = append(fresh, touched(span{from: at, to: to}, op, write))
 	}
+	if i > 0 && s.spans[i-1].to == from {
+		i--
+		fresh = slices.Insert(fresh, 0, s.spans[i])
+	}
+	if k < len(s.spans) && s.spans[k].from == to {
+		fresh = append(fresh, s.spans[k])
+		k++
+	}
 	s.spans = slices.Replace(s.spans, i, k, merged(fresh)...)
 }
 
