@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
@@ -115,7 +114,7 @@ func TestCloseRealPacer(t *testing.T) {
 					assert.True(t, err == nil || errors.Is(err, core.ErrCanceled), "%v", err)
 				}
 			})
-			require.NoError(t, r.dev.Clock().(clock.Clock).Sleep(t.Context(), 100*time.Microsecond))
+			require.NoError(t, r.dev.Clock().Sleep(t.Context(), 100*time.Microsecond))
 			require.NoError(t, r.gate.Close(t.Context()))
 			w.done()
 			more.Wait()
@@ -137,7 +136,7 @@ func TestCloseRealPacer(t *testing.T) {
 func TestCancelWakesWaiter(t *testing.T) {
 	r := newRig(t, core.PerBlock, true, nil)
 	f := newFlow(r)
-	clk := r.dev.Clock().(clock.Clock)
+	clk := r.dev.Clock()
 	q := f.admit(t, 1, false)
 	plan, err := r.gate.Plan([]loadgate.Holder{q.holder})
 	require.NoError(t, err)
@@ -174,7 +173,7 @@ func TestDeathRealPacer(t *testing.T) {
 			r.fabric.Inject(func(softnic.TransferInfo) softnic.Fault { posts.Add(1); return softnic.Fault{} })
 			tickets := heldLoads(t, r, f, 10, long)
 			w := wait(t, r, tickets)
-			require.NoError(t, r.dev.Clock().(clock.Clock).Sleep(t.Context(), 100*time.Microsecond))
+			require.NoError(t, r.dev.Clock().Sleep(t.Context(), 100*time.Microsecond))
 			require.NoError(t, r.dev.Kill(cuda.ErrECC, "test"))
 			w.done()
 			for _, ticket := range tickets {
@@ -196,7 +195,7 @@ func TestPeerLostRealPacer(t *testing.T) {
 			tickets := heldLoads(t, r, f, 5, long)
 			tickets = append(tickets, freeLoads(t, r, f, 5)...)
 			w := wait(t, r, tickets)
-			require.NoError(t, r.dev.Clock().(clock.Clock).Sleep(t.Context(), 300*time.Microsecond))
+			require.NoError(t, r.dev.Clock().Sleep(t.Context(), 300*time.Microsecond))
 			require.NoError(t, r.fabric.Disconnect("prefill"))
 			w.done()
 			for i, ticket := range tickets {
@@ -233,7 +232,7 @@ func TestPeerLostAtPost(t *testing.T) {
 
 			require.ErrorIs(t, soon.Wait(t.Context()), c.want)
 			require.ErrorIs(t, later.Wait(t.Context()), core.ErrPeerLost)
-			require.Less(t, r.dev.Clock().(clock.Clock).Now(), 100*time.Millisecond)
+			require.Less(t, r.dev.Clock().Now(), 100*time.Millisecond)
 		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
 	"github.com/kvgate/kvgate/loadgate"
@@ -41,7 +40,7 @@ type watched struct {
 func (w *watched) Post() error {
 	assert.False(w.rig.t, w.withdrawn.Load(), "posted after it was withdrawn")
 	if w.cost > 0 {
-		_ = w.rig.dev.Clock().(clock.Clock).Sleep(context.Background(), w.cost)
+		_ = w.rig.dev.Clock().Sleep(context.Background(), w.cost)
 	}
 	return w.Transfer.Post()
 }

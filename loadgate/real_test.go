@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kvgate/kvgate/clock"
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/loadgate"
 	"github.com/kvgate/kvgate/loadgate/core"
@@ -121,7 +120,7 @@ func soak(t *testing.T, mode loadgate.Mode, seed uint64) damage {
 		for ctx.Err() == nil {
 			_, err := r.gate.Progress(1)
 			assert.NoError(t, err)
-			_ = r.dev.Clock().(clock.Clock).Sleep(ctx, 50*time.Microsecond)
+			_ = r.dev.Clock().Sleep(ctx, 50*time.Microsecond)
 		}
 	})
 	bad := f.engine(t, steps, shared)
@@ -132,7 +131,7 @@ func soak(t *testing.T, mode loadgate.Mode, seed uint64) damage {
 	for r.gate.Counters().InFlight > 0 {
 		_, err := r.gate.Progress(0)
 		require.NoError(t, err)
-		require.NoError(t, r.dev.Clock().(clock.Clock).Sleep(t.Context(), 50*time.Microsecond))
+		require.NoError(t, r.dev.Clock().Sleep(t.Context(), 50*time.Microsecond))
 	}
 	c := r.gate.Counters()
 	require.Zero(t, c.Held, "%+v", c)
@@ -166,7 +165,7 @@ func cancels(ctx context.Context, t *testing.T, r *rig, loads <-chan sharedLoad,
 			assert.True(t, err == nil || ctx.Err() != nil || errors.Is(err, core.ErrCanceled) || stale(err) || errors.Is(err, ticket.Err()) || stale(ticket.Err()), "%v", err)
 			continue
 		}
-		_ = r.dev.Clock().(clock.Clock).Sleep(ctx, time.Duration(rnd.IntN(400))*time.Microsecond)
+		_ = r.dev.Clock().Sleep(ctx, time.Duration(rnd.IntN(400))*time.Microsecond)
 		withdrawn, err := ticket.Cancel()
 		if err != nil {
 			assert.True(t, errors.Is(err, core.ErrState) || stale(err), "%v", err)
@@ -193,7 +192,7 @@ func looks(ctx context.Context, t *testing.T, r *rig) {
 			assert.NoError(t, err)
 		}
 		assert.Empty(t, r.gate.Poisoned(0, nil))
-		_ = r.dev.Clock().(clock.Clock).Sleep(ctx, 20*time.Microsecond)
+		_ = r.dev.Clock().Sleep(ctx, 20*time.Microsecond)
 	}
 }
 
