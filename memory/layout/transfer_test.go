@@ -289,18 +289,30 @@ func (c *transferOracle) moves(t require.TestingT, local *Arena, pairing *Pairin
 	return all
 }
 
-// fill writes what the cases have in a rank's arena from an offset on: byte o is
+// period is after how many bytes a rank's arena repeats.
+const period = 256 * 251
+
+// pattern is what the cases have in a rank's arena, twice a period: byte o is
 // ((o*131 + (o>>8)*17 + rank*29 + 7) mod 251) + 1.
-func fill(dst []byte, rank, offset uint64) {
-	v := uint32((offset*131 + (offset>>8)*17 + rank*29 + 7) % 251)
-	for i := range dst {
-		dst[i] = byte(v + 1)
-		offset++
-		v += 131
-		if offset&255 == 0 {
-			v += 17
+var pattern = func() func(rank uint64) []byte {
+	made := map[uint64][]byte{}
+	return func(rank uint64) []byte {
+		if made[rank] == nil {
+			b := make([]byte, 2*period)
+			for o := range uint64(len(b)) {
+				b[o] = byte((o*131+(o>>8)*17+rank*29+7)%251 + 1)
+			}
+			made[rank] = b
 		}
-		v %= 251
+		return made[rank]
+	}
+}()
+
+// fill writes what the cases have in a rank's arena from an offset on.
+func fill(dst []byte, rank, offset uint64) {
+	for len(dst) > 0 {
+		n := copy(dst, pattern(rank)[offset%period:])
+		dst, offset = dst[n:], offset+uint64(n)
 	}
 }
 
