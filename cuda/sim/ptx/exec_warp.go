@@ -129,7 +129,7 @@ func elect(w *warp, in *inst, m uint32) {
 func (r *Run) arrive(w *warp, in *inst) error {
 	lane := bits.TrailingZeros32(w.live) & 31
 	id := w.regs[in.a][lane]
-	if id >= maxBarriers {
+	if id >= maxBarriers || id == clusterBarrier && in.flags&flagCluster == 0 {
 		return r.trap(w, in, w.live, ErrDivergentBarrier, "barrier number above 15")
 	}
 	w.barrier, w.want = uint32(id), 0

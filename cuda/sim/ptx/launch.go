@@ -100,6 +100,7 @@ type Run struct {
 	victim  int
 
 	now, ahead    uint64 // nanoseconds: the timer, and how much of it has passed in this Step
+	turns         turns
 	writes        uint64 // stores so far, to memory that other threads see
 	read, written uint64
 	count         Count
@@ -159,6 +160,7 @@ func (k *Kernel) Start(mem Memory, l Launch) (*Run, error) {
 	if r.l.StepLimit == 0 {
 		r.l.StepLimit = DefaultStepLimit
 	}
+	r.turns = turns{firstSlice, longSlice, spinSlice}
 	if r.l.Resident <= 0 {
 		r.l.Resident = DefaultResident
 	}
@@ -258,7 +260,7 @@ func (r *Run) begin(w *warp, b *block) {
 	w.stack = w.stack[:0]
 	w.steps, w.wake, w.carry, w.state = 0, 0, 0, warpReady
 	w.sliced, w.took, w.extra = false, 0, 0
-	w.due = min(r.l.StepLimit, firstSlice)
+	w.due = min(r.l.StepLimit, r.turns.first)
 	w.copies = w.copies[:0]
 	clear(w.groups[:])
 	w.watch.reset()

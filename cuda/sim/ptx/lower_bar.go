@@ -14,6 +14,9 @@ func lowerBar(b *builder, c *cursor) error {
 	if c.opt("warp") != "" {
 		return b.warpBarrier(c)
 	}
+	if c.opt("cluster") != "" {
+		return b.cluster(c)
+	}
 	c.opt("cta")
 	what, err := c.one("sync", "red", "arrive")
 	if err != nil {
@@ -100,6 +103,34 @@ func (b *builder) reduced(c *cursor, red uint8) (d, p int32, err error) {
 		err = b.errorf("! does not belong here")
 	}
 	return 0, p, err
+}
+
+// cluster is barrier.cluster: of the one thread block that a cluster has, so that to
+// arrive is nothing, and to wait is to wait for its threads.
+func (b *builder) cluster(c *cursor) error {
+	what, err := c.one("arrive", "wait")
+	if err != nil {
+		return err
+	}
+	c.opt("release", "relaxed", "acquire")
+	c.opt("aligned")
+	if err := c.end(); err != nil {
+		return err
+	}
+	if err := b.count(0, 0); err != nil {
+		return err
+	}
+	if what == "arrive" {
+		_, err := b.guarded(opFence)
+		return err
+	}
+	n, err := b.guarded(opBar)
+	if err != nil {
+		return err
+	}
+	n.a, n.flags = b.constant(clusterBarrier), flagCluster
+	b.k.barriers = true
+	return nil
 }
 
 func (b *builder) warpBarrier(c *cursor) error {

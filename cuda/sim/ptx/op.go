@@ -256,4 +256,5 @@ const (
 	flagIgnore               // cp.async: a predicate says which lanes copy zeros
 	flagAll                  // cp.async.wait_all
 	flagArrive               // bar.arrive
+	flagCluster              // barrier.cluster
 )

@@ -31,6 +31,8 @@ const (
 	specialGrid
 	specialSM
 	specialNSM
+	specialZero // of clusters of one thread block: ranks and ids in them
+	specialOne  // and their sizes
 )
 
 var specialNames = map[string]special{
@@ -42,6 +44,12 @@ var specialNames = map[string]special{
 	"%lanemask_eq": specialMaskEq, "%lanemask_lt": specialMaskLt, "%lanemask_le": specialMaskLe,
 	"%lanemask_gt": specialMaskGt, "%lanemask_ge": specialMaskGe,
 	"%dynamic_smem_size": specialDynamicShared, "%total_smem_size": specialTotalShared,
+	// Without clusters each thread block is one by itself (section "Special Registers").
+	"%clusterid.x": specialCtaidX, "%clusterid.y": specialCtaidY, "%clusterid.z": specialCtaidZ,
+	"%nclusterid.x": specialNctaidX, "%nclusterid.y": specialNctaidY, "%nclusterid.z": specialNctaidZ,
+	"%cluster_ctaid.x": specialZero, "%cluster_ctaid.y": specialZero, "%cluster_ctaid.z": specialZero,
+	"%cluster_nctaid.x": specialOne, "%cluster_nctaid.y": specialOne, "%cluster_nctaid.z": specialOne,
+	"%cluster_ctarank": specialZero, "%cluster_nctarank": specialOne,
 	"%gridid": specialGrid, "%smid": specialSM, "%nsmid": specialNSM,
 }
 
@@ -117,7 +125,7 @@ func (k special) fill(d *lanes, l *Launch, sharedTotal uint64, block [3]uint32, 
 		v = sharedTotal
 	case specialGrid:
 		v = 1
-	case specialNSM:
+	case specialNSM, specialOne:
 		v = 1
 	}
 	for i := range d {

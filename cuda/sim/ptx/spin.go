@@ -2,7 +2,7 @@ package ptx
 
 import (
 	"fmt"
-	"slices"
+	slices "slices"
 	"sync/atomic"
 	"unsafe"
 )
@@ -22,6 +22,9 @@ const (
 	strongTime  = 500
 	strongSteps = 16
 )
+
+// turns are these, of one launch: tests take smaller ones.
+type turns struct{ first, long, spin uint64 }
 
 // watch is what is known of a warp that may be spinning. It spins when it is in a
 // state that it was in before and has changed nothing since: then it comes back to
@@ -112,13 +115,13 @@ func (r *Run) interrupt(w *warp, in *inst, n uint64) (over bool, err error) {
 	if n+w.extra >= r.l.StepLimit {
 		return true, r.trap(w, in, w.mask, ErrStepLimit, fmt.Sprintf("%d instructions", n))
 	}
-	slice := uint64(longSlice)
+	slice := r.turns.long
 	if w.watch.strong {
-		slice = spinSlice
+		slice = r.turns.spin
 	}
 	r.look(w)
 	w.took = 0
-	if w.due > firstSlice {
+	if w.due > r.turns.first {
 		w.took = n - w.steps + strongTime*w.watch.count
 	}
 	w.steps = n - 1 // the jump comes again
@@ -158,7 +161,7 @@ func (r *Run) sleep(w *warp, ns *lanes, m uint32) {
 		}
 	}
 	w.state, w.wake = warpAsleep, r.now+min(longest, maxSleep)
-	w.due = max(w.due, firstSlice+1) // what follows is no first slice
+	w.due = max(w.due, r.turns.first+1) // what follows is no first slice
 	w.watch.strong = true
 	r.look(w)
 }

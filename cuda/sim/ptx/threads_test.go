@@ -63,6 +63,22 @@ ret;`)
 	}
 }
 
+// TestClusterOfOne: a thread block is a cluster by itself.
+func TestClusterOfOne(t *testing.T) {
+	k := flowKernel(t, `
+.shared .align 4 .b8 box[8];
+mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, %cluster_nctaid.x; mov.u32 %r4, %clusterid.x; add.u32 %r2, %r2, %r4;
+setp.ne.u32 %p1, %r1, 63; @%p1 bra S; st.shared.u32 [box], 40;
+S: barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+ld.shared.u32 %r5, [box];
+mad.lo.u32 %r2, %r3, %r5, %r2;
+st.global.u32 [%d1], %r2; ret;`)
+	for _, v := range runFlow(t, k, 64) {
+		require.EqualValues(t, 40, v)
+	}
+}
+
 // TestAsyncCopies: they are there when they have been waited for, and not before.
 func TestAsyncCopies(t *testing.T) {
 	k := flowKernel(t, `

@@ -22,8 +22,9 @@ const (
 )
 
 const (
-	maxBarriers = 16
-	noPlace     = -1
+	maxBarriers    = 17 // those of a thread block, and that of its cluster
+	clusterBarrier = 16
+	noPlace        = -1
 )
 
 // entryPoint is an element of the reconvergence stack: lanes that go on at pc until
