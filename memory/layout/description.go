@@ -38,8 +38,9 @@ func (e *MismatchError) Unwrap() error { return ErrMismatch }
 // find each other's blocks: [Arena.Description] makes one, encoding/json writes
 // it, and [ParseDescription] reads what a peer wrote. It is plain data.
 //
-// Base, Blocks, Pool and Generation are the arena's own. All else has to be equal
-// on both sides ([Description.Compare]).
+// Base, Blocks, Pool and Generation are the arena's own. Where all else is equal
+// on both sides ([Description.Compare]) blocks are moved as they are; what may
+// differ says [NewPairing].
 type Description struct {
 	Version int `json:"version"`
 

@@ -38,8 +38,9 @@
 // [Plan.Cover] says which blocks and bytes a range of a request's tokens touches,
 // and what of these blocks it leaves; [Plan.Live] which tokens a group still needs.
 //
-// Two ranks that move blocks between their arenas tell each other a [Description].
-// [NewPairing] compares them field by field, and [Pairing.Moves] turns lists of
+// Ranks that move blocks between their arenas tell each other a [Description].
+// [NewPairing] pairs ours with those of a peer, which may have other numbers of
+// ranks and stages, block sizes and orders, and [Pairing.Moves] turns lists of
 // blocks and a range of tokens into the runs of bytes of a transfer.
 //
 // # Pages of a reduced size

@@ -13,8 +13,8 @@ import (
 // bytes arrive where they belong and nothing has to be rearranged. Where several
 // ranks of the peer have the same bytes the first is read.
 type spread struct {
-	lanes  [][]lane // by group of ours, in the order of its pages
-	tokens []int    // in a block of the peer's, by group
+	pages  [][]spreadPage // by group of ours
+	tokens []int          // in a block of the peer's, by group
 	peers  []spreadPeer
 }
 
@@ -27,12 +27,44 @@ type spreadPeer struct {
 
 // lane is a row of vectors that lie on both sides in the same order: those of a
 // head, of some heads side by side, or of a form that has no heads. A piece of a
-// state is a lane of one vector.
+// state is a lane of one vector. The lanes of a page have kernel blocks of the
+// same tokens.
 type lane struct {
 	peer          int
 	local, remote thread
 	bytes         uint64 // of a vector
 	each          int    // tokens that it covers, 0 for a piece of a state
+}
+
+// spreadPage is a page of ours.
+type spreadPage struct {
+	lanes []lane
+	// whole are the lanes with those in one that follow each other where a
+	// kernel block moves wholly; bytes are then those of a kernel block.
+	whole []lane
+	full  int // tokens of a kernel block, where there are such lanes
+}
+
+// join makes the lanes of whole kernel blocks. There are none where kernel
+// blocks differ.
+func (p *spreadPage) join() {
+	for i := range p.lanes {
+		l := p.lanes[i]
+		if l.each == 0 || l.local.perKernel != l.remote.perKernel || l.local.step != l.bytes || l.remote.step != l.bytes {
+			p.whole = nil
+			return
+		}
+		l.bytes *= uint64(l.local.perKernel)
+		if n := len(p.whole); n > 0 {
+			last := &p.whole[n-1]
+			if last.peer == l.peer && last.local.base+last.bytes == l.local.base && last.remote.base+last.bytes == l.remote.base {
+				last.bytes += l.bytes
+				continue
+			}
+		}
+		p.whole = append(p.whole, l)
+		p.full = l.local.perKernel * l.each
+	}
 }
 
 // thread is where the vectors of a lane are on one side.
@@ -71,7 +103,7 @@ func newSpread(local *Arena, peers []*Description) (*spread, error) {
 	if err := spreadable(ours, peers); err != nil {
 		return nil, err
 	}
-	s := &spread{lanes: make([][]lane, len(ours.Groups))}
+	s := &spread{pages: make([][]spreadPage, len(ours.Groups))}
 	for _, d := range peers {
 		s.peers = append(s.peers, spreadPeer{blocks: d.Blocks, first: (&Table{RealNull: d.RealNull}).First(), contacted: contacts(ours, d)})
 	}
@@ -86,7 +118,9 @@ func newSpread(local *Arena, peers []*Description) (*spread, error) {
 		var err error
 		pagesOf(ours, 0, g, func(layer int, p pageAt) {
 			if err == nil {
+				s.pages[g] = append(s.pages[g], spreadPage{})
 				err = s.addPage(local.Plan, layer, p, theirs[layer])
+				s.pages[g][len(s.pages[g])-1].join()
 			}
 		})
 		if err != nil {
@@ -131,9 +165,12 @@ func spreadable(ours *Description, peers []*Description) error {
 			x, y, at := &ours.Groups[g], &d.Groups[g], fmt.Sprintf("groups[%d].", g)
 			differs(at+"kind", x.Kind, y.Kind)
 			differs(at+"window", x.Window, y.Window)
-			if len(d.Groups) == len(peers[0].Groups) && y.BlockTokens != peers[0].Groups[g].BlockTokens {
-				all = append(all, fmt.Errorf("layout: the peer's ranks have blocks of %d and of %d tokens in group %d: %w",
-					peers[0].Groups[g].BlockTokens, y.BlockTokens, g, ErrDescription))
+			if len(d.Groups) != len(peers[0].Groups) {
+				continue
+			}
+			if z := &peers[0].Groups[g]; y.BlockTokens != z.BlockTokens || y.KernelTokens != z.KernelTokens {
+				all = append(all, fmt.Errorf("layout: the peer's ranks have blocks of %d and of %d tokens in group %d, or kernel blocks of %d and of %d: %w",
+					z.BlockTokens, y.BlockTokens, g, z.KernelTokens, y.KernelTokens, ErrDescription))
 			}
 		}
 	}
@@ -204,7 +241,8 @@ func (s *spread) addHeads(layer int, ours pageAt, theirs []pageAt) error {
 }
 
 func (s *spread) add(group int, l lane) {
-	s.lanes[group] = append(s.lanes[group], l)
+	last := len(s.pages[group]) - 1
+	s.pages[group][last].lanes = append(s.pages[group][last].lanes, l)
 	s.peers[l.peer].read = true
 }
 

@@ -20,15 +20,76 @@ func (s *spread) appendGroup(m *Moves, plan *Plan, blocks int, g int, t *Transfe
 	if err != nil {
 		return err
 	}
-	for i := range s.lanes[g] {
-		l := &s.lanes[g][i]
-		list := m.Peers[l.peer]
-		for j := range spans {
-			list = l.append(list, &spans[j])
+	for i := range s.pages[g] {
+		p := &s.pages[g][i]
+		if len(p.whole) == 1 {
+			p.appendAll(m, spans)
+			continue
 		}
-		m.Peers[l.peer] = list
+		for j := range spans {
+			p.append(m, &spans[j])
+		}
 	}
 	return nil
+}
+
+// appendAll appends the moves of a page whose kernel blocks are one run.
+func (p *spreadPage) appendAll(m *Moves, spans []span) {
+	l := &p.whole[0]
+	local, remote, list := &l.local, &l.remote, m.Peers[l.peer]
+	for j := range spans {
+		x := &spans[j]
+		if x.localAt|x.remoteAt != 0 || x.tokens != p.full {
+			m.Peers[l.peer] = list
+			p.append(m, x)
+			list = m.Peers[l.peer]
+			continue
+		}
+		list = join(list, local.base+uint64(x.local)*local.block, remote.base+uint64(x.remote)*remote.block, l.bytes)
+	}
+	m.Peers[l.peer] = list
+}
+
+// append appends the moves of the page's vectors of a span: for each run that
+// lies in one kernel block on both sides lane by lane, so that heads which follow
+// each other are one move.
+func (p *spreadPage) append(m *Moves, x *span) {
+	if len(p.lanes) == 0 {
+		return
+	}
+	first := &p.lanes[0]
+	if first.each == 0 {
+		for i := range p.lanes {
+			l := &p.lanes[i]
+			m.Peers[l.peer] = join(m.Peers[l.peer], l.local.base+uint64(x.local)*l.local.block, l.remote.base+uint64(x.remote)*l.remote.block, l.bytes)
+		}
+		return
+	}
+	at, theirs := x.localAt/first.each, x.remoteAt/first.each
+	n := (x.localAt+x.tokens+first.each-1)/first.each - at
+	ours, his := first.local.perKernel, first.remote.perKernel
+	for n > 0 {
+		k, v := at/ours, at%ours
+		r, w := theirs/his, theirs%his
+		run := min(n, ours-v, his-w)
+		if run == ours && run == his && len(p.whole) > 0 {
+			for i := range p.whole {
+				l := &p.whole[i]
+				m.Peers[l.peer] = join(m.Peers[l.peer], l.local.address(x.local, k, 0), l.remote.address(x.remote, r, 0), l.bytes)
+			}
+		} else {
+			for i := range p.lanes {
+				l := &p.lanes[i]
+				m.Peers[l.peer] = l.append(m.Peers[l.peer], l.local.address(x.local, k, v), l.remote.address(x.remote, r, w), run)
+			}
+		}
+		at, theirs, n = at+run, theirs+run, n-run
+	}
+}
+
+// address returns where a vector of a block's kernel block is.
+func (t *thread) address(b kv.Block, kernel, vector int) uint64 {
+	return t.base + uint64(b)*t.block + uint64(kernel)*t.kernel + uint64(vector)*t.step
 }
 
 // spans pairs the blocks of a group by the place of their tokens.
@@ -110,30 +171,14 @@ func blockAt(g, i int, whose string, list []kv.Block, blocks int, first kv.Block
 	return b, nil
 }
 
-// append appends the moves of the lane's vectors of a span, those that follow
-// each other on both sides as one.
-func (l *lane) append(list []Move, x *span) []Move {
-	local, remote := &l.local, &l.remote
-	a, b := local.base+uint64(x.local)*local.block, remote.base+uint64(x.remote)*remote.block
-	if l.each == 0 {
-		return join(list, a, b, l.bytes)
+// append appends the moves of a run of vectors, those that follow each other on
+// both sides as one.
+func (l *lane) append(list []Move, local, remote uint64, run int) []Move {
+	if l.local.step == l.bytes && l.remote.step == l.bytes {
+		return join(list, local, remote, uint64(run)*l.bytes)
 	}
-	at, theirs := x.localAt/l.each, x.remoteAt/l.each
-	n := (x.localAt+x.tokens+l.each-1)/l.each - at
-	dense := local.step == l.bytes && remote.step == l.bytes
-	for n > 0 {
-		k, r := at%local.perKernel, theirs%remote.perKernel
-		run := min(n, local.perKernel-k, remote.perKernel-r)
-		from := a + uint64(at/local.perKernel)*local.kernel + uint64(k)*local.step
-		to := b + uint64(theirs/remote.perKernel)*remote.kernel + uint64(r)*remote.step
-		if dense {
-			list = join(list, from, to, uint64(run)*l.bytes)
-		} else {
-			for v := range uint64(run) {
-				list = join(list, from+v*local.step, to+v*remote.step, l.bytes)
-			}
-		}
-		at, theirs, n = at+run, theirs+run, n-run
+	for v := range uint64(run) {
+		list = join(list, local+v*l.local.step, remote+v*l.remote.step, l.bytes)
 	}
 	return list
 }

@@ -198,3 +198,57 @@ func TestSpreadErrors(t *testing.T) {
 	require.NoError(t, p.Moves(&mv, tr))
 	require.Zero(t, testing.AllocsPerRun(20, func() { _ = p.Moves(&mv, tr) }))
 }
+
+// Heads that follow each other on both sides are one move, a page of ours then.
+func TestSpreadIsMerged(t *testing.T) {
+	m := &Model{Name: "m", Layers: []Layer{full(8, 16), full(8, 16)}}
+	m.Layers[1].Index = 1
+	for want, o := range map[int][2]Options{
+		6:      {{TP: 2, Rank: 1, Order: LBHNC}, {Order: LBHNC}},
+		12:     {{TP: 2, Rank: 1, Order: LBHNC, BlockTokens: 32, Kernel: KernelBlocks{Exact: []int{16}}}, {Order: LBHNC}},
+		2 * 48: {{TP: 2, Rank: 1}, {}}, // heads of a token side by side: a move for each token
+	} {
+		local, err := plan(t, m, o[0]).Place(1<<30, 8)
+		require.NoError(t, err)
+		remote, err := plan(t, m, o[1]).Place(1<<40, 8)
+		require.NoError(t, err)
+		p, err := NewPairing(local, remote.Description())
+		require.NoError(t, err)
+		n := 48
+		if o[0].BlockTokens > 0 {
+			n = 96
+		}
+		var mv Moves
+		require.NoError(t, p.Moves(&mv, &Transfer{Tokens: TokenRange{0, n}, Groups: []GroupBlocks{{Local: []kv.Block{1, 4, 6}, Remote: []kv.Block{1, 3, 5, 7, 2, 4}}}}))
+		require.Len(t, mv.Peers[0], want)
+	}
+}
+
+// What a descriptor costs where a rank of two reads from one, at 512 blocks.
+func BenchmarkSpread(b *testing.B) {
+	m := &Model{Name: "m"}
+	for i := range 16 {
+		l := full(8, 64)
+		l.Index = i
+		m.Layers = append(m.Layers, l)
+	}
+	local, err := plan(b, m, Options{TP: 2, Order: LBHNC}).Place(1<<36, 1100)
+	require.NoError(b, err)
+	remote, err := plan(b, m, Options{Order: LBHNC}).Place(1<<44, 1100)
+	require.NoError(b, err)
+	p, err := NewPairing(local, remote.Description())
+	require.NoError(b, err)
+	tr := &Transfer{Tokens: TokenRange{0, 512 * 16}, Groups: make([]GroupBlocks, 1)}
+	for i := range kv.Block(512) {
+		tr.Groups[0].Local = append(tr.Groups[0].Local, 1+2*i)
+		tr.Groups[0].Remote = append(tr.Groups[0].Remote, 1024-2*i)
+	}
+	var mv Moves
+	for b.Loop() {
+		if err := p.Moves(&mv, tr); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(mv.Peers[0])), "ns/move")
+	require.Len(b, mv.Peers[0], 16*512)
+}
