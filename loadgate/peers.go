@@ -94,7 +94,7 @@ func (g *Gate) Metadata() ([]byte, error) {
 
 // AddPeer makes the gate known that wrote the metadata, or known anew when it has
 // restarted: [Peer] values of its earlier life are stale then. Layouts that
-// differ are refused with a *[layout.MismatchError] for each field.
+// can't be paired are refused with a *[layout.MismatchError] for each field.
 //
 // While transfers with an earlier life of the peer are under way, AddPeer waits
 // for their end, and lets the gate move meanwhile. It returns ctx's cause when ctx
