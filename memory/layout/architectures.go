@@ -47,7 +47,7 @@ var architectures = map[string]architecture{
 
 	"GptOssForCausalLM":               {layers: (*config).gptOss},
 	"Gemma3ForCausalLM":               {layers: (*config).gemma3},
-	"Gemma3ForConditionalGeneration":  {(*config).gemma3, nested},
+	"Gemma3ForConditionalGeneration":  {(*config).gemma3Nested, nested},
 	"Gemma4ForCausalLM":               {layers: (*config).gemma4},
 	"Gemma4ForConditionalGeneration":  {(*config).gemma4, nested},
 	"Llama4ForCausalLM":               {layers: (*config).llama4},

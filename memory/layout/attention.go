@@ -162,9 +162,17 @@ func (c *config) everySixth() []string {
 
 const bothWays = "halves the window, which is not known here"
 
-func (c *config) gemma3() []Layer {
+func (c *config) gemma3() []Layer { return c.gemma3Of(c.attention()) }
+
+// gemma3Nested has heads of the constants in the configuration class where the
+// file does not say: published files of 4b and 12b don't.
+func (c *config) gemma3Nested() []Layer {
+	d := c.dimOr("head_dim", 256)
+	return c.gemma3Of(fullLayer(c.dimOr("num_key_value_heads", 4), d, d))
+}
+
+func (c *config) gemma3Of(full Layer) []Layer {
 	c.refuse(bothWays, "use_bidirectional_attention")
-	full := c.attention()
 	return c.alternated(c.everySixth(), full, func() Layer { return sliding(full, c.dim("sliding_window")) })
 }
 

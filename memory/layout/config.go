@@ -108,7 +108,8 @@ func LoadConfigWithOptions(path string, o ConfigOptions) (*Model, error) {
 // A missing key that bears on the layout is an error, but for those that the
 // published files of an architecture leave out: head_dim is the hidden size over
 // the heads in Llama, Granite, Jamba and (if that is 128) Nemotron-H, num_key_value_heads is
-// num_attention_heads in Llama and Zamba2. A file without a dtype gives a model
+// num_attention_heads in Llama and Zamba2, and Gemma 3 with its keys under
+// text_config has 4 of 256. A file without a dtype gives a model
 // of [DefaultDType], one without max_position_embeddings a MaxTokens of 0. A key
 // that is not understood and would change a size is an error, too.
 //

@@ -259,6 +259,8 @@ func TestWhatConfigsLeaveOut(t *testing.T) {
 	require.Zero(t, without("llama", `"max_position_embeddings": 4096,`, "").MaxTokens)
 	nemotron := without("nemotron", `"attention_head_dim": 64`, `"hidden_size": 1024, "num_attention_heads": 8`)
 	require.Equal(t, 128, nemotron.Layers[1].KeyDim)
+	gemma := read(t, `{"architectures": ["Gemma3ForConditionalGeneration"], "text_config": {"num_hidden_layers": 6, "sliding_window": 1024}}`)
+	require.Equal(t, fullLayer(4, 256, 256), Layer{KVHeads: gemma.Layers[5].KVHeads, KeyDim: gemma.Layers[5].KeyDim, ValueDim: gemma.Layers[5].ValueDim})
 
 	m := without("llama", `, "torch_dtype": "bfloat16"`, "")
 	require.Equal(t, DefaultDType, m.DType)
