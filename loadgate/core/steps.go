@@ -87,6 +87,10 @@ func (c *Core) Hurry(t Transfer) error {
 		return err
 	}
 	tk := &c.tickets[i]
+	for tk.waiting == waitTransfer { // whoever waits for it waits for that one
+		i = tk.on
+		tk = &c.tickets[i]
+	}
 	if tk.waiting != waitStep || tk.urgent {
 		return nil
 	}

@@ -110,10 +110,18 @@ func (c *Core) Zero(r ZeroRequest) error {
 		}
 	}
 	if r.Covered && c.opts.Mode.Coverage == ZeroUncovered {
+		// Owed until a load has overwritten the block wholly, or a step or a load
+		// of a part needs it.
 		for _, t := range r.Tenancies {
-			if t.Block >= 0 {
-				c.blocks[c.pools[r.Pool].base+int32(t.Block)].owed = r.Filling
+			if t.Block < 0 {
+				continue
 			}
+			b := c.pools[r.Pool].base + int32(t.Block)
+			if c.blocks[b].launch >= 0 {
+				c.unlaunch(b)
+			}
+			c.setDirty(b, true)
+			c.blocks[b].owed = r.Filling
 		}
 		return nil
 	}
