@@ -51,7 +51,7 @@ func newRigOver(t *testing.T, mode loadgate.Mode, so sim.Options, wrap func(*sim
 	if change != nil {
 		change(&o)
 	}
-	g, err := gatetest.New(gatetest.Options{Sim: so, Wrap: wrap, Blocks: blocks, Segments: segments, Page: page,
+	g, err := gatetest.New(gatetest.Options{Check: o.Mode.Gated(), Sim: so, Wrap: wrap, Blocks: blocks, Segments: segments, Page: page,
 		Peers: []string{"prefill"}, PeerBytes: 1 << 20, Gate: o})
 	require.NoError(t, err)
 	r := &rig{t: t, all: g, dev: g.Sim, reg: g.Events, compute: g.Compute, gate: g.Gate, pool: g.Pool, table: g.Table, agent: g.Agent,

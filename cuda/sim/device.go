@@ -290,7 +290,7 @@ func (d *Device) AllocRange(p cuda.DevicePtr) (cuda.DevicePtr, uint64, error) {
 func (d *Device) Read(dst []byte, src cuda.DevicePtr) error {
 	return d.blocking("read", len(dst), func() error {
 		m := d.mem.holder(src)
-		m.by = d.hostOp("read by the host")
+		m.by = d.hostOp(HostRead)
 		return m.Read(uint64(src), dst)
 	})
 }

@@ -14,6 +14,9 @@ import (
 // of a kernel by which its threads synchronise (volatile, relaxed and stronger, atomic)
 // neither race nor order anything.
 
+// HostRead is what the checker is told of [Device.Read].
+const HostRead = "read by the host"
+
 // moment is what is ordered before the end of a command, once that is over.
 type moment struct{ clock race.Clock }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kvgate/kvgate/cuda"
 	"github.com/kvgate/kvgate/cuda/sim"
+	"github.com/kvgate/kvgate/cuda/sim/race"
 	"github.com/kvgate/kvgate/event"
 	"github.com/kvgate/kvgate/kernels"
 	"github.com/kvgate/kvgate/loadgate"
@@ -55,6 +56,11 @@ type Options struct {
 	// Gate has what is not said above. Its Compute, Agent and Pools are the
 	// rig's; without a Log nothing is logged.
 	Gate loadgate.Options
+
+	// Check has the happens-before checker watch the rig: accesses that nothing orders
+	// are an error of [Rig.Close]. What [Rig.Read] looks at is not held against what it
+	// races with. It is for modes that order ([loadgate.Mode.Gated]).
+	Check bool
 }
 
 // Rig is a gate with all that it stands on. Fields are not to be changed.
@@ -72,6 +78,8 @@ type Rig struct {
 	Peers   []Peer
 	Gate    *loadgate.Gate
 	Pool    loadgate.Pool
+
+	races []race.Race
 }
 
 // Peer is an agent in this process with host memory of its own.
@@ -91,6 +99,13 @@ func New(o Options) (*Rig, error) {
 }
 
 func (r *Rig) build(o Options) (err error) {
+	if o.Check {
+		o.Sim.Races = &race.Checker{Found: func(x race.Race) {
+			if x.First.What != sim.HostRead && x.Second.What != sim.HostRead {
+				r.races = append(r.races, x)
+			}
+		}}
+	}
 	if r.Sim, err = sim.New(o.Sim); err != nil {
 		return err
 	}
@@ -241,6 +256,9 @@ func (r *Rig) Close() error {
 	}
 	if r.Sim != nil {
 		errs = append(errs, r.Sim.Close())
+	}
+	if len(r.races) > 0 {
+		errs = append(errs, fmt.Errorf("gatetest: %d times nothing orders two accesses, first: %v", len(r.races), r.races[0]))
 	}
 	return errors.Join(errs...)
 }

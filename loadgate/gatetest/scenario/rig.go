@@ -65,7 +65,8 @@ func newRig(r *run, o Options, spec gateSpec) (g *rig, err error) {
 		Events: event.Options{FirstSeq: spec.first},
 		Blocks: spec.blocks, Segments: segments, Page: pageBytes, CostScale: costScale, Clean: spec.clean,
 		Fabric: fabric, Peers: peerNames, PeerBytes: peerBytes,
-		Gate: loadgate.Options{Mode: spec.mode, HoldLimit: spec.limit, Listener: r.listener()}})
+		Check: spec.mode.Gated(),
+		Gate:  loadgate.Options{Mode: spec.mode, HoldLimit: spec.limit, Listener: r.listener()}})
 	if err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
