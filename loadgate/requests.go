@@ -50,7 +50,7 @@ type requests struct {
 	loads    []loadOf // by slot of the transfer
 	buffers  []*transferBuffer
 
-	stamp uint32
+	stamp uint64
 
 	// Scratch.
 	wants   []Want
@@ -79,7 +79,7 @@ type request struct {
 	// settled; -1: that is not known.
 	state int
 
-	stamp   uint32              // of the newest step that names it
+	stamp   uint64              // of the newest step that names it
 	steps   int                 // that name it and are open
 	pending fifo.Queue[pending] // steps and loads that are not settled, oldest first
 	groups  []blockList
