@@ -112,6 +112,7 @@ func (g *Gate) take(s *request) error {
 	if q.ts, err = g.core.Alloc(q.wants, q.ts[:0]); err != nil {
 		return err
 	}
+	s.version++
 	rest := q.ts
 	for i, p := range q.room {
 		n := p.end - p.first

@@ -191,6 +191,7 @@ func (r Request) Adopt(k Kept) error {
 	if err := g.core.Ref(0, p.ts); err != nil {
 		return err
 	}
+	s.version++
 	rest := p.ts
 	for i, places := range p.groups {
 		n := places.end - places.first

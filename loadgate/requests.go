@@ -81,6 +81,7 @@ type request struct {
 
 	stamp   uint64              // of the newest step that names it
 	steps   int                 // that name it and are open
+	version uint64              // counts changes of the lists
 	pending fifo.Queue[pending] // steps and loads that are not settled, oldest first
 	groups  []blockList
 }
@@ -159,7 +160,7 @@ func (g *Gate) NewRequest() (Request, error) {
 		q.all = append(q.all, request{groups: make([]blockList, len(q.rules))})
 	}
 	r := &q.all[i]
-	*r = request{gen: r.gen + 1, open: true, holder: h, state: -1, pending: r.pending, groups: r.groups}
+	*r = request{gen: r.gen + 1, open: true, holder: h, state: -1, version: r.version + 1, pending: r.pending, groups: r.groups}
 	for h.Slot() >= len(q.byHolder) {
 		q.byHolder = append(q.byHolder, -1)
 	}

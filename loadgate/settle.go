@@ -97,6 +97,7 @@ func (g *Gate) trim(slot int32, s *request, settled, reserved int) error {
 		g.restore(s)
 		return err
 	}
+	s.version++
 	for i, keep := range q.room {
 		l := &s.groups[i]
 		for l.end() > keep.end {

@@ -73,9 +73,10 @@ type groupTable struct {
 
 // tableRow is what is known of the rows of a request slot.
 type tableRow struct {
-	groups []rowState
-	last   []kv.Point // the marks of the last step that named it
-	begun  bool       // a step that names it is between Begin and End
+	groups  []rowState
+	version uint64     // of the request that the device has; 0: of none
+	last    []kv.Point // the marks of the last step that named it
+	begun   bool       // a step that names it is between Begin and End
 }
 
 // rowState is what the device has of a row, in places of the request's list:
@@ -158,6 +159,7 @@ func (t *tables) forget(slot int32) {
 	if t.buffer == nil {
 		return
 	}
+	t.rows[slot].version = 0
 	for i := range t.rows[slot].groups {
 		r := &t.rows[slot].groups[i]
 		r.first, r.end = 0, 0
@@ -187,8 +189,13 @@ func (g *Gate) addTables(b *stream.Batch, uses []stepUse, streams []*stream.Stre
 			}
 			t.waits = append(t.waits, p)
 		}
+		s := &g.owned.requests.all[u.slot]
+		if row.version == s.version {
+			continue
+		}
+		row.version = s.version
 		for i := range t.groups {
-			t.render(u.slot, i, &g.owned.requests.all[u.slot].groups[i])
+			t.render(u.slot, i, &s.groups[i])
 		}
 	}
 	for _, p := range t.waits {
@@ -300,7 +307,7 @@ func (g *Gate) tablesFailed(uses []stepUse) {
 	}
 	for _, u := range uses {
 		row := &g.owned.tables.rows[u.slot]
-		row.begun = false
+		row.begun, row.version = false, 0
 		for i := range row.groups {
 			r := &row.groups[i]
 			r.lo, r.hi = min(r.lo, r.wasLo), max(r.hi, r.wasHi)
