@@ -15,9 +15,7 @@ func TestConformance(t *testing.T) {
 	for name, o := range map[string]sim.Options{
 		"virtual":        {Shareable: true},
 		"virtual-seeded": {Seed: 11, Shareable: true},
-		// Slow, so that work is still pending when a busy machine gets round to
-		// asking after it.
-		"real": {Real: true, Slow: 500, Shareable: true},
+		"real":           {Real: true, Slow: 20, Shareable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cudatest.Run(t, func(t *testing.T) cuda.Device {
@@ -36,7 +34,7 @@ func TestConformanceOfPairs(t *testing.T) {
 	for name, newWorld := range map[string]func() *vtime.World{
 		"virtual":        func() *vtime.World { return vtime.NewVirtual(vtime.Options{}) },
 		"virtual-seeded": func() *vtime.World { return vtime.NewVirtual(vtime.Options{Seed: 11}) },
-		"real":           func() *vtime.World { return vtime.NewReal(vtime.Options{}, 500) },
+		"real":           func() *vtime.World { return vtime.NewReal(vtime.Options{}, 20) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cudatest.RunPairs(t, func(t *testing.T) (a, b cuda.Device) {
