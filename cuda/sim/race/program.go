@@ -43,7 +43,7 @@ func (p *program) declare() error {
 		default:
 			return fmt.Errorf("buffer %q is %q", name, b.Kind)
 		}
-		if b.Bytes >= 1<<48 {
+		if b.Bytes >= 1<<40 {
 			return fmt.Errorf("buffer %q of %d bytes", name, b.Bytes)
 		}
 		p.buffers[name] = next
