@@ -142,7 +142,7 @@ func refRound(x *big.Float, wide bool, r rounding) float64 {
 	return near
 }
 
-func bigOf(x float64) *big.Float { return new(big.Float).SetPrec(5000).SetFloat64(x) }
+func bigOf(x float64) *big.Float { return new(big.Float).SetFloat64(x) }
 
 // refOp computes an operation exactly and rounds it. ok is false where there is no
 // finite, exact result other than zero to round.
@@ -152,7 +152,12 @@ func refOp(what string, x, y, z float64, wide bool, r rounding) (v float64, ok b
 			return 0, false
 		}
 	}
-	s := new(big.Float).SetPrec(5000)
+	prec := uint(800) // more bits than any result of float32 operands needs
+	if wide {
+		prec = 4500
+	}
+	s := new(big.Float).SetPrec(prec)
+	bigOf := func(x float64) *big.Float { return new(big.Float).SetFloat64(x) }
 	switch what {
 	case "add":
 		s.Add(bigOf(x), bigOf(y))
