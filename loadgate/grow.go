@@ -41,6 +41,9 @@ func (r Request) GrowTo(room Room) error {
 		return err
 	}
 	defer g.mu.Unlock()
+	if g.closed {
+		return fmt.Errorf("loadgate: grow %v: %w", r, ErrClosed)
+	}
 	q := &g.owned.requests
 	need, err := q.need(r, s, room)
 	if err != nil {

@@ -59,6 +59,9 @@ func (g *Gate) NewStep(uses []Use) (Step, error) {
 	if err := g.upper("new step"); err != nil {
 		return Step{}, err
 	}
+	if g.closed {
+		return Step{}, fmt.Errorf("loadgate: new step: %w", ErrClosed)
+	}
 	holders, err := g.gather(uses)
 	if err != nil {
 		return Step{}, err

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,4 +82,27 @@ func TestMetadataFromOutside(t *testing.T) {
 	require.ErrorContains(t, err, "no agent")
 	_, err = alone.gate.Metadata()
 	require.ErrorContains(t, err, "no agent")
+}
+
+// Metadata comes from outside: whatever bytes are changed, it is a peer or an
+// error, never both, and never a panic.
+func TestMetadataChanged(t *testing.T) {
+	r := newOpenRig(t, hybrid(t, layout.Options{}), 20, nil)
+	good, err := r.other("prefill", hybrid(t, layout.Options{})).Metadata()
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(1, 1))
+	peers := 0
+	for range 3000 {
+		data := slices.Clone(good)
+		for range 1 + rng.IntN(3) {
+			data[rng.IntN(len(data))] = byte(rng.IntN(256))
+		}
+		p, err := r.gate.AddPeer(context.Background(), data)
+		if err != nil {
+			require.Zero(t, p)
+			continue
+		}
+		peers++
+	}
+	require.Positive(t, peers, "some changes do no harm")
 }

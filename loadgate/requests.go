@@ -144,6 +144,9 @@ func (g *Gate) NewRequest() (Request, error) {
 	if g.owned == nil {
 		return Request{}, fmt.Errorf("loadgate: new request: the gate was not made by Open: %w", core.ErrInvalid)
 	}
+	if g.closed {
+		return Request{}, fmt.Errorf("loadgate: new request: %w", ErrClosed)
+	}
 	q := &g.owned.requests
 	if len(q.free) == 0 && q.limit > 0 && len(q.all) == q.limit {
 		return Request{}, fmt.Errorf("loadgate: new request: all %d rows of the block tables are taken: %w", q.limit, core.ErrFull)

@@ -130,6 +130,23 @@ func TestRequestsAreValues(t *testing.T) {
 	require.ErrorIs(t, err, loadgate.ErrInvalid)
 }
 
+func TestRequestsOfAClosedGate(t *testing.T) {
+	r := newOpenRig(t, hybrid(t, layout.Options{}), 20, func(o *loadgate.Options) {
+		o.Tables = loadgate.TableOptions{Requests: 2, Tokens: 64}
+	})
+	q := r.request()
+	require.NoError(t, q.Grow(10))
+	require.NoError(t, r.gate.Close(context.Background()))
+	_, err := r.gate.NewRequest()
+	require.ErrorIs(t, err, loadgate.ErrClosed)
+	require.ErrorIs(t, q.Grow(20), loadgate.ErrClosed)
+	_, err = r.gate.NewStep([]loadgate.Use{{Request: q, Tokens: 1}})
+	require.ErrorIs(t, err, loadgate.ErrClosed)
+	_, err = r.gate.Table(0)
+	require.ErrorIs(t, err, loadgate.ErrClosed)
+	require.NoError(t, q.Close())
+}
+
 func TestWindowsAreTrimmedOnSettledTokensOnly(t *testing.T) {
 	r := newOpenRig(t, hybrid(t, layout.Options{}), 40, nil)
 	q := r.request()

@@ -49,7 +49,12 @@ func (g *Gate) Table(group int) (BlockTable, error) {
 	}
 	t := &g.owned.tables
 	at := &t.groups[group]
-	return BlockTable{t.buffer.Ptr() + cuda.DevicePtr(4*at.at), len(t.rows), int(at.len)}, nil
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.released {
+		return BlockTable{}, fmt.Errorf("loadgate: table: %w", ErrClosed)
+	}
+	return BlockTable{t.base + cuda.DevicePtr(4*at.at), len(t.rows), int(at.len)}, nil
 }
 
 // tables are the block tables of a gate, guarded by its lock.
