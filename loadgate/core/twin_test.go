@@ -358,12 +358,18 @@ func (w *twin) zero(t *rapid.T) {
 			busy = busy || w.holders[h][p.Tenancy]
 		}
 	}
-	err := w.c.Zero(ZeroRequest{Tenancies: ts, Covered: rapid.Bool().Draw(t, "covered")})
+	left := rapid.Bool().Draw(t, "covered")
+	err := w.c.Zero(ZeroRequest{Tenancies: ts, Covered: left})
 	if busy {
 		require.ErrorIs(t, err, ErrTransfer)
 		return
 	}
 	require.NoError(t, err)
+	if left && w.mode.Coverage == ZeroUncovered {
+		for ten := range w.holders[h] { // owed until a load has brought it all
+			w.dirty[ten] = true
+		}
+	}
 }
 
 func (w *twin) plan(t *rapid.T) {
