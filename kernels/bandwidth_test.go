@@ -452,11 +452,13 @@ func BenchmarkBandwidth(b *testing.B) {
 // SM, on three shapes.
 func BenchmarkTiles(b *testing.B) {
 	r := newBandwidthRig(b)
-	tiles, perSM := []uint64{1 << 10, 4 << 10, 16 << 10, 64 << 10}, []int{2, 4, 8}
+	tiles, perSM := []uint64{1 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10}, []int{2, 4, 8}
 	if r.dev.Info().Simulated {
-		tiles, perSM = tiles[1:3], perSM[1:]
+		tiles, perSM = tiles[1:4:4], perSM[1:]
 	}
 	r.effort.samples = min(r.effort.samples, 5)
+	loaded, err := Load(r.dev) // once: a driver compiles for seconds
+	require.NoError(b, err)
 	for _, shape := range []bandwidthCase{
 		{kernel: "zero_blocks", shape: attention, blocks: 64},
 		{kernel: "zero_blocks", shape: mixed, blocks: 512},
@@ -465,11 +467,8 @@ func BenchmarkTiles(b *testing.B) {
 		for _, tile := range tiles {
 			for _, n := range perSM {
 				b.Run(fmt.Sprintf("%s/%d/tile-%d/per-SM-%d", shape.shape.name, shape.blocks, tile, n), func(b *testing.B) {
-					tuning := DefaultTuning()
-					tuning.Tile, tuning.BlocksPerSM, tuning.Device = tile, n, Tuned(r.dev.Info())
-					set, err := LoadWithOptions(r.dev, LoadOptions{Tuning: &tuning})
+					set, err := loaded.WithShape(Shape{Tile: tile, BlocksPerSM: n})
 					require.NoError(b, err)
-					b.Cleanup(func() { require.NoError(b, set.Close()) })
 					r.prepare(b, set, shape).measure(b, false)
 				})
 			}

@@ -35,6 +35,10 @@ type Options struct {
 	// nil: the defaults. See [kernels.ParseTuning]. A tuning of another device is
 	// refused.
 	Tuning *kernels.Tuning
+	// Compile makes the kernels of a tuning whose variant is not embedded, as the
+	// tuner may find it where NVRTC is installed; see [kernels.LoadOptions] and
+	// cuda/nvrtc. Without it such a tuning is refused.
+	Compile func(kernels.Source) ([]byte, error)
 
 	// Mode is how zeroing and transfers are ordered. The zero Mode is
 	// [PerBlock]. A mode that is not gated promises nothing, and says so once

@@ -80,7 +80,7 @@ func (o *Options) size() (*layout.Plan, int, error) {
 func (h *owned) open(dev cuda.Device, plan *layout.Plan, blocks int, o Options) (*Gate, error) {
 	var err error
 	h.reg = event.NewRegistry(dev)
-	if h.set, err = kernels.LoadWithOptions(dev, kernels.LoadOptions{Tuning: o.Tuning}); err != nil {
+	if h.set, err = kernels.LoadWithOptions(dev, kernels.LoadOptions{Tuning: o.Tuning, Compile: o.Compile}); err != nil {
 		return nil, err
 	}
 	if h.compute, err = stream.New(h.reg, cuda.StreamOptions{Name: "compute"}); err != nil {

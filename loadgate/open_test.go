@@ -2,7 +2,9 @@ package loadgate_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -330,4 +332,28 @@ func TestCloseKeepsWhatMayStillBeWritten(t *testing.T) {
 	require.NoError(t, gates[0].Close(ctx))
 	dev.requireNothingOpen(t)
 	require.NoError(t, machine.Close())
+}
+
+// TestOpenCompilesATuning: the tuner may find a variant that is not embedded. The
+// gate then needs a compiler, and says so without one.
+func TestOpenCompilesATuning(t *testing.T) {
+	machine, err := sim.New(sim.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, machine.Close()) }()
+	dev := &counted{Device: machine}
+	plan := hybrid(t, layout.Options{})
+	tuning := kernels.DefaultTuning()
+	tuning.Variant.Arch, tuning.Variant.Unroll = "compute_90", 8
+	o := loadgate.Options{Plan: plan, Memory: plan.Size(4), Tuning: &tuning}
+	_, err = loadgate.Open(dev, o)
+	require.ErrorContains(t, err, "is not embedded")
+	dev.requireNothingOpen(t)
+	broken := errors.New("no compiler today")
+	o.Compile = func(s kernels.Source) ([]byte, error) {
+		require.Contains(t, strings.Join(s.Options, " "), "compute_90")
+		return nil, broken
+	}
+	_, err = loadgate.Open(dev, o)
+	require.ErrorIs(t, err, broken)
+	dev.requireNothingOpen(t)
 }

@@ -81,8 +81,8 @@ var smiPlaces = []string{"nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi", "/usr
 // firstAnswer is how long nvidia-smi may take to answer first.
 const firstAnswer = 15 * time.Second
 
-// startSampler starts it. The first that it tells of is the device that was opened
-// where CUDA_VISIBLE_DEVICES is unset or names numbers or UUIDs.
+// startSampler starts it, for the device that the parts open: the first that
+// CUDA_VISIBLE_DEVICES names, by number or UUID, or the first in the order of PCI.
 func startSampler(clk clock.Clock, env []string) *sampler {
 	s := &sampler{clk: clk, missing: "nvidia-smi has not answered"}
 	s.start(env, queries)
@@ -91,12 +91,13 @@ func startSampler(clk clock.Clock, env []string) *sampler {
 
 func (s *sampler) start(env, ask []string) {
 	args := []string{"--query-gpu=" + strings.Join(ask, ","), "--format=csv,noheader,nounits", "-lms", "200"}
+	id := "0" // CUDA and nvidia-smi count alike: see environment
 	for _, e := range env {
 		if v, ok := strings.CutPrefix(e, "CUDA_VISIBLE_DEVICES="); ok && v != "" {
-			first, _, _ := strings.Cut(v, ",")
-			args = append(args, "--id="+first)
+			id, _, _ = strings.Cut(v, ",")
 		}
 	}
+	args = append(args, "--id="+id)
 	program := smiPlaces[0]
 	for _, place := range smiPlaces {
 		if path, err := exec.LookPath(place); err == nil {

@@ -112,7 +112,7 @@ func parse(dir string, args []string) (*kit, error) {
 	} else if err != nil {
 		return nil, usageError{err}
 	}
-	if k.limits < 0 || k.limits > 100 {
+	if !(k.limits >= 0 && k.limits <= 100) { // nor is it a number
 		return nil, usageError{fmt.Errorf("-limits %g: want 0 to 100", k.limits)}
 	}
 	if k.chosen = f.NArg() > 0; k.chosen {

@@ -79,4 +79,5 @@ const simulatedLimit = 4
 
 // environment is what every part has: cuda/auto takes the driver and nothing else, a
 // missing GPU is no reason to skip, and what cuda/cudatest asks of a driver's process.
-var environment = []string{"KVGATE_DRIVER=nvidia", "KVGATE_REQUIRE_GPU=1", "CUDA_MODULE_LOADING=EAGER", "CUDA_DEVICE_MAX_CONNECTIONS=32"}
+var environment = []string{"KVGATE_DRIVER=nvidia", "KVGATE_REQUIRE_GPU=1", "CUDA_MODULE_LOADING=EAGER", "CUDA_DEVICE_MAX_CONNECTIONS=32",
+	"CUDA_DEVICE_ORDER=PCI_BUS_ID"} // as nvidia-smi counts

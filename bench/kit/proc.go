@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -61,7 +60,7 @@ func execute(ctx context.Context, clk clock.Clock, c command) outcome {
 	cmd := exec.Command(c.path, c.args...)
 	// A file, not a pipe: a process that survives can't keep us from the end.
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.env, c.dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = ofTheKit()
 	start := clk.Now()
 	if err := cmd.Start(); err != nil {
 		return outcome{reason: err.Error()}

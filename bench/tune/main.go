@@ -102,6 +102,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer, terminal bool) (
 	text = append(text, '\n')
 	if o.out != "" {
 		if err := os.WriteFile(o.out, text, 0o644); err != nil {
+			_, _ = out.Write(text) // it took minutes to find
 			return err
 		}
 		fmt.Fprintln(out, "written to", o.out)
