@@ -3,6 +3,7 @@
 package driver_test
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"testing"
@@ -104,6 +105,9 @@ func BenchmarkCostsOnGPU(b *testing.B) {
 					before, start := runtime.NumCgoCall(), d.Clock().Now()
 					err := c.do()
 					took := d.Clock().Now() - start
+					if errors.Is(err, cuda.ErrNotSupported) {
+						b.Skipf("this device can not: %v", err)
+					}
 					if err != nil {
 						b.Fatal(err)
 					}
