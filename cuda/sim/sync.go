@@ -126,7 +126,8 @@ func (d *Device) SyncEvent(ctx context.Context, h cuda.Event) error {
 	if e.end != nil {
 		c.ends = []*moment{e.end}
 	}
-	if c.Done() {
+	fired := c.Done() // in here, where the device is not dead: later it also means its end
+	if fired {
 		d.seenByHost(e.end)
 	}
 	wake := d.costs.Wake
@@ -134,7 +135,7 @@ func (d *Device) SyncEvent(ctx context.Context, h cuda.Event) error {
 		wake = d.costs.BlockingWake
 	}
 	d.world.Exit()
-	if c.Done() {
+	if fired {
 		return nil
 	}
 	if err := d.await(ctx, op, c, wake); err != nil {
